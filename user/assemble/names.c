@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Keeps described objects. Decoding them is desc.c's; which process they belong to is sessions.c's.
+ */
+#include "assemble/names.h"
+
+#include <errno.h>
+
+void tmk_names_init(struct tmk_names *t, struct tmk_budget *budget, const struct tmk_seed *seed)
+{
+	memset(t, 0, sizeof(*t));
+	t->budget = budget;
+	t->seed = *seed;
+}
+
+static uint32_t name_hash(const struct tmk_names *t, uint32_t incarnation, uint64_t object,
+			  uint16_t kind)
+{
+	return tmk_hash2(&t->seed, object, (uint64_t)kind << 32 | incarnation);
+}
+
+static struct tmk_named *name_find(const struct tmk_names *t, uint32_t hash, uint32_t incarnation,
+				   uint64_t object, uint16_t kind, uint32_t *pos)
+{
+	uint32_t slot;
+
+	TMK_INDEX_FOR_EACH(&t->index, hash, *pos, slot)
+	{
+		struct tmk_named *n = t->slots[slot];
+
+		if (n->object == object && n->incarnation == incarnation && n->kind == kind)
+			return n;
+	}
+	return NULL;
+}
+
+const struct tmk_named *tmk_names_find(const struct tmk_names *t, uint32_t incarnation,
+				       uint64_t object, uint16_t kind)
+{
+	uint32_t pos;
+
+	return name_find(t, name_hash(t, incarnation, object, kind), incarnation, object, kind,
+			 &pos);
+}
+
+static struct tmk_str str_keep(char **to, struct tmk_str s)
+{
+	struct tmk_str kept = { *to, s.len };
+
+	memcpy(*to, s.data, s.len);
+	*to += s.len;
+	return kept;
+}
+
+static struct tmk_named *named_new(const struct tmk_desc_view *d)
+{
+	bool is_site = d->kind == TMK_DESC_SITE, is_edge = d->kind == TMK_DESC_EDGE;
+	const struct tmk_str *a = &d->strings[is_site ? 1 : 0];
+	size_t bytes = a->len + (is_edge ? d->strings[1].len : 0);
+	struct tmk_named *n;
+	char *to;
+
+	n = calloc(1, sizeof(*n) + bytes);
+	if (!n)
+		return NULL;
+	n->kind = d->kind;
+	n->cut = d->flags & 0xff;
+	to = n->strings;
+	n->a = str_keep(&to, *a);
+	if (is_edge)
+		n->b = str_keep(&to, d->strings[1]);
+	if (is_site && tmk_r3_site_render(&n->site, d->strings[0], d->strings[1], d->strings + 2,
+					  d->count - 2, n->cut)) {
+		free(n);
+		return NULL;
+	}
+	n->cost = sizeof(*n) + bytes + n->site.len;
+	return n;
+}
+
+static void named_free(struct tmk_named *n)
+{
+	if (!n)
+		return;
+	tmk_r3_site_free(&n->site);
+	free(n);
+}
+
+static int names_slot(struct tmk_names *t, uint32_t *slot)
+{
+	if (t->n_free) {
+		*slot = t->free_slots[--t->n_free];
+		return 0;
+	}
+	if (t->n_slots == t->cap) {
+		uint32_t cap = t->cap ? t->cap * 2 : 256;
+		struct tmk_named **slots = realloc(t->slots, cap * sizeof(*slots));
+		uint32_t *free_slots;
+
+		if (!slots)
+			return -ENOMEM;
+		t->slots = slots;
+		free_slots = realloc(t->free_slots, cap * sizeof(*free_slots));
+		if (!free_slots)
+			return -ENOMEM;
+		t->free_slots = free_slots;
+		t->cap = cap;
+	}
+	*slot = t->n_slots++;
+	return 0;
+}
+
+int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
+		  const struct tmk_desc_view *d, uint32_t *list)
+{
+	uint32_t hash = name_hash(t, incarnation, object, d->kind), pos, slot;
+	struct tmk_named *n;
+	int err;
+
+	if (name_find(t, hash, incarnation, object, d->kind, &pos))
+		return 0;
+	if (t->n_live == TMK_NAMES_MAX)
+		return -ENOSPC;
+	n = named_new(d);
+	if (!n)
+		return -ENOMEM;
+	if (!tmk_budget_take(t->budget, n->cost)) {
+		named_free(n);
+		return -ENOSPC;
+	}
+	err = names_slot(t, &slot);
+	if (err)
+		goto cleanup;
+	err = tmk_index_insert(&t->index, hash, slot);
+	if (err) {
+		t->free_slots[t->n_free++] = slot;
+		goto cleanup;
+	}
+	n->object = object;
+	n->incarnation = incarnation;
+	n->index = ++t->next_index;
+	n->next = *list;
+	*list = slot + 1;
+	t->slots[slot] = n;
+	t->n_live++;
+	return 0;
+cleanup:
+	tmk_budget_give(t->budget, n->cost);
+	named_free(n);
+	return err;
+}
+
+void tmk_names_drop(struct tmk_names *t, uint32_t *list)
+{
+	uint32_t pos = 0;
+
+	while (*list) {
+		uint32_t slot = *list - 1;
+		struct tmk_named *n = t->slots[slot];
+
+		*list = n->next;
+		if (name_find(t, name_hash(t, n->incarnation, n->object, n->kind), n->incarnation,
+			      n->object, n->kind, &pos))
+			tmk_index_remove(&t->index, pos);
+		t->slots[slot] = NULL;
+		t->free_slots[t->n_free++] = slot;
+		t->n_live--;
+		tmk_budget_give(t->budget, n->cost);
+		named_free(n);
+	}
+}
+
+void tmk_names_free(struct tmk_names *t)
+{
+	for (uint32_t i = 0; i < t->n_slots; i++)
+		named_free(t->slots[i]);
+	free(t->slots);
+	free(t->free_slots);
+	tmk_index_free(&t->index);
+	memset(t, 0, sizeof(*t));
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel must let us do before anything is attached, and what to say when it does not.
+ */
+#ifndef TICKMARK_ATTACH_PRIVILEGE_H
+#define TICKMARK_ATTACH_PRIVILEGE_H
+
+#include <stddef.h>
+
+/*
+ * The name of a capability that tracing needs and this process lacks ("CAP_BPF", …), or NULL. The set
+ * is CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (which opens /proc/PID/map_files), with CAP_SYS_PTRACE.
+ */
+const char *tmk_privilege_missing(void);
+
+/* Writes into `out` what is likely behind `err` (negative errno) of loading or attaching BPF. */
+void tmk_privilege_explain(int err, char *out, size_t cap);
+
+#endif /* TICKMARK_ATTACH_PRIVILEGE_H */

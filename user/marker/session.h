@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A session, as the library's own files see it.
+ */
+#ifndef TICKMARK_MARKER_SESSION_H
+#define TICKMARK_MARKER_SESSION_H
+
+#include "marker/identity.h"
+#include "marker/session_file.h"
+#include "tickmark/tickmark.h"
+
+struct tmk_session {
+	uint64_t id; /* unique in the process, never reused */
+	struct tmk_desc *desc;
+	struct tmk_session_file *file; /* NULL: only marks */
+	uint32_t fork_depth;	       /* of the process that opened the file */
+	enum tmk_phase phase;
+	uint64_t step; /* atomic */
+	/* Atomic; the last token handed out. On a line of its own: every begin of every thread writes it. */
+	uint64_t last_token __attribute__((aligned(64)));
+};
+
+/* The session's file, where there is one and this process may write it. */
+static inline struct tmk_session_file *tmk_session_own_file(const struct tmk_session *s)
+{
+	return s->fork_depth == tmk_fork_depth() ? s->file : NULL;
+}
+
+#endif /* TICKMARK_MARKER_SESSION_H */
