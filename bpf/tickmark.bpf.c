@@ -36,11 +36,14 @@ struct {
 	__array(values, struct ring);
 } rings SEC(".maps");
 
-/* tgid → incarnation. The loader hands out multiples of 256; the low byte counts exec calls. */
+/*
+ * tgid → incarnation. The loader hands out multiples of 256; the low byte counts exec calls. Preallocated:
+ * for a tracing program with any other hash, kernels before 6.1 print a warning and taint themselves, and
+ * real-time ones refuse it.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, __u32);
 } targets SEC(".maps");

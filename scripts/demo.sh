@@ -15,7 +15,7 @@ readonly SECONDS_TRACED=10
 job=
 
 say() {
-	printf '\n%s\n' "$*" | fold -s -w 100
+	printf '\n%s\n' "$*" | fmt -w 100
 }
 
 die() {
@@ -64,7 +64,7 @@ rm -f "$OUT"/*
 say "1. An ordinary job: a small transformer that learns to write like the text it reads. Nobody watches it."
 "$BUILD/transformer" --steps 1000000 >"$OUT/job.log" 2>&1 </dev/null &
 job=$!
-wait_past_step 0
+wait_past_step 1
 read -r step_before loss_before < <(progress)
 echo "   It runs as process $job, and is at step $step_before with a loss of $loss_before."
 
@@ -87,7 +87,7 @@ say "3. Would candle-graph's importer take the file? tickmark check $OUT/run.jso
 "$BUILD/tickmark" check "$OUT/run.jsonl"
 
 say "4. The same once more from the raw capture, without root or kernel: tickmark convert $OUT/run.tmk"
-"$BUILD/tickmark" convert "$OUT/run.tmk" -o "$OUT/replay.jsonl"
+"$BUILD/tickmark" convert "$OUT/run.tmk" -q -o "$OUT/replay.jsonl"
 cmp "$OUT/run.jsonl" "$OUT/replay.jsonl" || die "the replay differs from the live file"
 echo "   Both files agree in every byte."
 

@@ -46,7 +46,7 @@ $(B)/bench/empty_uprobe: tests/bench/empty_uprobe.c $(B)/bench/empty.skel.h $(CO
 bench-programs: all $(BENCH_BINS)
 
 bench:
-	@scripts/bench/setup-peers.sh
+	@scripts/bench/setup-peers.sh $(B)
 	@+$(MAKE) -s $(JOBS) --no-print-directory bench-programs
 	@$(PYTHON) scripts/bench/bench.py --build $(B)
 

@@ -51,3 +51,9 @@ def jsonl():
         assert all(isinstance(line, dict) for line in lines)
         return lines
     return read
+
+
+@pytest.fixture(scope="session")
+def sanitized(build):
+    """Whether this is the build of `make asan`: some things are too slow there, or cannot be."""
+    return build.name.endswith("-asan")

@@ -7,8 +7,8 @@
         verdict, = importer.verdicts([tmp_path / "run.jsonl"])
         assert verdict["accepted"], verdict
 
-Anything that is not a test may use Importer.find() itself. The program is built into
-$TMK_BUILD/importer (default: build/importer), which takes about a minute the first time.
+Whatever is not a test uses Importer.find(). The program is built into build/importer, or
+$TMK_IMPORTER_BUILD, whichever build is tested: the first time that takes a minute or two.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = TOP / "tests" / "importer"
-BUILD = pathlib.Path(os.environ.get("TMK_BUILD", TOP / "build")).resolve()
+TARGET = pathlib.Path(os.environ.get("TMK_IMPORTER_BUILD", TOP / "build" / "importer")).resolve()
 
 
 class Importer:
@@ -36,18 +36,17 @@ class Importer:
         """Builds the program if needed. Returns (importer, None), or (None, why there is none)."""
         cargo = shutil.which("cargo")
         if not cargo:
-            return None, "no cargo here: the real importer cannot be built"
-        target = BUILD / "importer"
-        target.mkdir(parents=True, exist_ok=True)
-        with open(target / ".tickmark-lock", "w") as lock:
+            return None, "no cargo here, so the real importer cannot be asked"
+        TARGET.mkdir(parents=True, exist_ok=True)
+        with open(TARGET / ".tickmark-lock", "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             built = subprocess.run(
-                [cargo, "build", "--release", "--locked", "--quiet"],
-                cwd=SOURCE, env={**os.environ, "CARGO_TARGET_DIR": str(target)},
+                [cargo, "build", "--release", "--locked", "--quiet"], check=False,
+                cwd=SOURCE, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)},
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if built.returncode:
-            return None, f"the real importer does not build here:\n{built.stdout}"
-        return cls(target / "release" / "importer"), None
+            return None, f"tests/importer: cargo build failed:\n{built.stdout}"
+        return cls(TARGET / "release" / "importer"), None
 
     def run(self, *args, **options):
         return subprocess.run([self.program, *map(str, args)], check=True, stdout=subprocess.PIPE,
@@ -87,6 +86,6 @@ def batch_verdicts(command, texts):
 @pytest.fixture(scope="session")
 def importer():
     tool, why = Importer.find()
-    if not tool:
-        pytest.skip(why)
-    return tool
+    if not tool and shutil.which("cargo"):
+        pytest.fail(why, pytrace=False)
+    return tool or pytest.skip(why)

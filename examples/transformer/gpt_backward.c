@@ -3,8 +3,8 @@
  * The way back: buffers of the gradients, and the graph Gpt::backward. Each tensor has a gradient
  * buffer of its own, so an operation that is queued beside the others finds its inputs unchanged.
  *
- * Gradients of parameters are wanted only by the optimizer: they are queued, and fill the gaps that
- * the chain of the other gradients leaves.
+ * Gradients of parameters are wanted only by the optimizer: they are queued, and the chain of the other
+ * gradients goes on without waiting for them.
  */
 #include <errno.h>
 

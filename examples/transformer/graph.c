@@ -133,7 +133,7 @@ const struct tensor *graph_add(struct graph *graph, const struct node_spec *spec
 	assert(graph->n_nodes < graph->capacity);
 	node = &graph->nodes[graph->n_nodes];
 	*node = (struct node){
-		.job = { .run = node_run_piece, .done = node_done, .urgent = !spec->queued },
+		.job = { .run = node_run_piece, .done = node_done },
 		.kernel = spec->kernel,
 		.layer = spec->layer,
 		.split = spec->split,

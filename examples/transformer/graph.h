@@ -8,6 +8,8 @@
 #ifndef TRANSFORMER_GRAPH_H
 #define TRANSFORMER_GRAPH_H
 
+#include <stdbool.h>
+
 #include "layers.h"
 #include "marks.h"
 #include "pool.h"

@@ -38,17 +38,36 @@ void matmul_forward(const void *layer, struct range rows)
 		row_forward(m, m->x + r * m->n_in, m->y + r * m->n_out);
 }
 
+static void row_backward(const struct matmul *m, const real *restrict dy, real *restrict dx)
+{
+	const size_t n = m->n_out;
+	const real *restrict w = m->w;
+	size_t i = 0;
+
+	for (; i + 4 <= m->n_in; i += 4, w += 4 * n) {
+		real d0 = 0, d1 = 0, d2 = 0, d3 = 0;
+
+		for (size_t o = 0; o < n; o++) {
+			d0 += dy[o] * w[o];
+			d1 += dy[o] * w[n + o];
+			d2 += dy[o] * w[2 * n + o];
+			d3 += dy[o] * w[3 * n + o];
+		}
+		dx[i] = d0;
+		dx[i + 1] = d1;
+		dx[i + 2] = d2;
+		dx[i + 3] = d3;
+	}
+	for (; i < m->n_in; i++, w += n)
+		dx[i] = vector_dot(dy, w, n);
+}
+
 void matmul_backward(const void *layer, struct range rows)
 {
 	const struct matmul *m = layer;
 
-	for (size_t r = rows.from; r < rows.to; r++) {
-		const real *dy = m->dy + r * m->n_out;
-		real *dx = m->dx + r * m->n_in;
-
-		for (size_t i = 0; i < m->n_in; i++)
-			dx[i] = vector_dot(dy, m->w + i * m->n_out, m->n_out);
-	}
+	for (size_t r = rows.from; r < rows.to; r++)
+		row_backward(m, m->dy + r * m->n_out, m->dx + r * m->n_in);
 }
 
 static void bias_grad(const struct matmul *m, size_t rows)

@@ -1,72 +1,47 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The worker threads: two queues of jobs behind one lock.
+ * The worker threads: a queue of jobs behind one lock.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "pool.h"
-
-struct queue {
-	struct job *first;
-	struct job **last;
-};
 
 struct pool {
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* a job came, or closing */
 	pthread_cond_t done; /* the awaited job is done */
-	struct queue urgent;
-	struct queue other;
+	struct job *first;   /* the queue: jobs with pieces that nobody took yet */
+	struct job **last;
 	const struct job *awaited;
 	bool closing;
 	unsigned int threads;
 	pthread_t ids[];
 };
 
-static void queue_init(struct queue *q)
+/*
+ * The next piece; NULL when the pool closes. A job leaves the queue with its last piece, while earlier
+ * ones may still run. The lock is held.
+ */
+static struct job *pool_take(struct pool *pool, unsigned int *piece)
 {
-	q->first = NULL;
-	q->last = &q->first;
-}
+	struct job *job;
 
-static void queue_add(struct queue *q, struct job *job)
-{
-	job->next = NULL;
-	*q->last = job;
-	q->last = &job->next;
-}
-
-/* A job leaves its queue with its last piece, while earlier pieces may still run. */
-static struct job *queue_take(struct queue *q, unsigned int *piece)
-{
-	struct job *job = q->first;
-
+	while (!pool->first && !pool->closing)
+		pthread_cond_wait(&pool->work, &pool->lock);
+	job = pool->first;
 	if (!job)
 		return NULL;
 	*piece = job->taken++;
 	if (job->taken == job->pieces) {
-		q->first = job->next;
-		if (!q->first)
-			q->last = &q->first;
+		pool->first = job->next;
+		if (!pool->first)
+			pool->last = &pool->first;
 	}
 	return job;
-}
-
-/* The next piece; NULL when the pool closes. The lock is held. */
-static struct job *pool_take(struct pool *pool, unsigned int *piece)
-{
-	for (;;) {
-		struct job *job = queue_take(&pool->urgent, piece);
-
-		if (!job)
-			job = queue_take(&pool->other, piece);
-		if (job || pool->closing)
-			return job;
-		pthread_cond_wait(&pool->work, &pool->lock);
-	}
 }
 
 /*
@@ -126,8 +101,7 @@ int pool_open(struct pool **out, unsigned int threads)
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
 	pthread_cond_init(&pool->done, NULL);
-	queue_init(&pool->urgent);
-	queue_init(&pool->other);
+	pool->last = &pool->first;
 
 	for (unsigned int i = 0; i < threads && !err; i++) {
 		err = worker_start(&pool->ids[i], pool);
@@ -162,8 +136,10 @@ void pool_submit(struct pool *pool, struct job *job)
 {
 	job->taken = 0;
 	job->left = job->pieces;
+	job->next = NULL;
 	pthread_mutex_lock(&pool->lock);
-	queue_add(job->urgent ? &pool->urgent : &pool->other, job);
+	*pool->last = job;
+	pool->last = &job->next;
 	if (job->pieces == 1)
 		pthread_cond_signal(&pool->work);
 	else

@@ -3,13 +3,11 @@
  * The worker threads. A job is cut into pieces; any worker runs any piece; nothing here knows what a
  * piece computes.
  *
- * One thread, the one that opened the pool, submits and waits. Urgent jobs are served before the
- * others: those fill the gaps in which the rest of the workers would wait for the last piece.
+ * One thread, the one that opened the pool, submits and waits. Jobs are started in the order in which
+ * they were submitted; several may be in flight.
  */
 #ifndef TRANSFORMER_POOL_H
 #define TRANSFORMER_POOL_H
-
-#include <stdbool.h>
 
 struct pool;
 
@@ -18,7 +16,6 @@ struct job {
 	void (*run)(struct job *job, unsigned int piece);
 	void (*done)(struct job *job); /* on the worker that ran the last piece; may be NULL */
 	unsigned int pieces;	       /* at least 1 */
-	bool urgent;
 
 	/* The pool's own. */
 	struct job *next;

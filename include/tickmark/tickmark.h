@@ -274,7 +274,7 @@ TMK_INLINE const volatile tmk_switch_word *tmk_switch_address(void)
 #ifndef TMK_NO_INLINE
 TMK_INLINE int tmk_enabled(void)
 {
-	return __builtin_expect(__atomic_load_n(tmk_switch_address(), __ATOMIC_RELAXED) != 0, 0);
+	return __builtin_expect(__atomic_load_n(tmk_switch_address(), __ATOMIC_RELAXED) != 0, 0) ? 1 : 0;
 }
 
 TMK_INLINE struct tmk_op tmk_op_begin(struct tmk_session *s, const struct tmk_desc *site)

@@ -21,8 +21,6 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-RUST_SESSION = ROOT / "tests/bench/rust_session/target/release/rust_session"
 
 TARGET_CPU = 0
 DIRECT_ROUNDS = 7
@@ -35,6 +33,16 @@ ATTACH_SECONDS = 30
 
 class Failed(Exception):
     """A part could not be measured; the text says why."""
+
+
+def rust_session(build):
+    """The Rust peer, or None where there is no cargo to build it."""
+    if not shutil.which("cargo"):
+        return None
+    program = build / "bench/rust/release/rust_session"
+    if not program.exists():
+        raise Failed(f"{program}: not built; run scripts/bench/setup-peers.sh")
+    return program
 
 
 class Table:
@@ -307,14 +315,14 @@ def session_round(program, out):
 
 def part_convert(build, table):
     raw, out = raw_capture(build), build / "bench/convert.jsonl"
-    rust, ours, peer = RUST_SESSION.exists(), [], []
+    rust, ours, peer = rust_session(build), [], []
     for _ in range(FILE_ROUNDS):
         out.unlink(missing_ok=True)
         ours.append(FILE_OPS / timed([build / "tickmark", "convert", raw, "-o", out])[0])
         if operations_in(out) != FILE_OPS:
             raise Failed(f"convert wrote {operations_in(out)} of {FILE_OPS} operations")
         if rust:
-            peer.append(1e9 / session_round(RUST_SESSION, build / "bench/rust.jsonl"))
+            peer.append(1e9 / session_round(rust, build / "bench/rust.jsonl"))
     raw.unlink()
     out.unlink()
     rate = statistics.median(ours)
@@ -330,11 +338,11 @@ def part_convert(build, table):
 
 
 def part_session(build, table):
-    rust, ours, peer = RUST_SESSION.exists(), [], []
+    rust, ours, peer = rust_session(build), [], []
     for _ in range(FILE_ROUNDS):
         ours.append(session_round(build / "bench/session", build / "bench/session.jsonl"))
         if rust:
-            peer.append(session_round(RUST_SESSION, build / "bench/rust.jsonl"))
+            peer.append(session_round(rust, build / "bench/rust.jsonl"))
     cost = statistics.median(ours)
     table.put(session_pair_ns=round(cost, 1))
     what = "in-process begin+end to a file, the Rust session over it"

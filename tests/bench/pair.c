@@ -8,8 +8,8 @@
 
 #include "tickmark/tickmark.h"
 
-#define ROUNDS 15
-#define TURNS 20000000u
+#define ROUNDS 25
+#define TURNS 50000000u
 
 TMK_SITE(site, "operation:train:Gpt::forward:3", "matmul", "x", "w_qkv");
 

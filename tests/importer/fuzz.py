@@ -14,15 +14,18 @@ import argparse
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from importer_tool import BUILD, TOP, Importer, batch_verdicts  # noqa: E402
+from importer_tool import TOP, Importer, batch_verdicts  # noqa: E402
 
-CHECK_SOURCES = ["runtime3/check.c", "runtime3/record.c", "runtime3/record_tables.c", "runtime3/json.c", "runtime3/text.c",
-                 "runtime3/event_ids.c", "base/report.c"]
+BUILD = pathlib.Path(os.environ.get("TMK_BUILD", TOP / "build")).resolve()
+
+CHECK_SOURCES = ["runtime3/check.c", "runtime3/record.c", "runtime3/record_tables.c", "runtime3/json.c",
+                 "runtime3/text.c", "runtime3/event_ids.c", "base/report.c"]
 
 
 def check_build():
@@ -351,8 +354,8 @@ def main():
     args = parser.parse_args()
     importer, why = Importer.find()
     if not importer:
-        print(f"fuzz: skipped: {why}")
-        return 77
+        print(f"fuzz: {why}")
+        return 1 if shutil.which("cargo") else 77
     check = check_build()
     maker = Maker(random.Random(args.seed), corpus_read())
     done = accepted = differ = 0

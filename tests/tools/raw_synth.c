@@ -16,7 +16,7 @@
 
 #define SITES 12
 #define THREADS 4
-#define OP_NS 4000	  /* from one begin to the next of a thread */
+#define OP_NS 4000 /* from one begin to the next of a thread */
 #define TIDE_NS 20000000
 #define START_NS 1000000000ull
 

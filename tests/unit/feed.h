@@ -52,7 +52,7 @@ struct feed {
 	const struct tmk_session_view *sessions[64];
 	uint64_t loss;
 	struct tmk_finish_view finish; /* valid until feed_free() */
-	int fail_op_with; /* what on_op returns */
+	int fail_op_with;	       /* what on_op returns */
 };
 
 static inline void feed_text(char *to, size_t cap, struct tmk_str s)
@@ -79,6 +79,7 @@ static inline int feed_on_op(void *self, const struct tmk_op_view *v)
 {
 	struct feed *f = self;
 
+	assert_true(v->session->index < f->n_sessions); /* announced before */
 	if (f->n_ops < FEED_LOG) {
 		struct feed_op *o = &f->ops[f->n_ops];
 
@@ -99,6 +100,7 @@ static inline int feed_on_edge(void *self, const struct tmk_edge_view *v)
 {
 	struct feed *f = self;
 
+	assert_true(v->session->index < f->n_sessions); /* announced before */
 	if (f->n_edges < FEED_LOG) {
 		struct feed_edge *e = &f->edges[f->n_edges];
 
@@ -115,6 +117,7 @@ static inline int feed_on_unfinished(void *self, const struct tmk_unfinished_vie
 {
 	struct feed *f = self;
 
+	assert_true(v->session->index < f->n_sessions); /* announced before */
 	if (f->n_unfinished < FEED_LOG) {
 		struct feed_unfinished *u = &f->unfinished[f->n_unfinished];
 
@@ -349,7 +352,8 @@ static inline int feed_process(struct feed *f, struct feed_who w, uint32_t ns_pi
 		.ns_pid = ns_pid,
 	};
 
-	memcpy(r.comm, comm, strnlen(comm, sizeof(r.comm)));
+	for (size_t i = 0; i < sizeof(r.comm) && comm[i]; i++)
+		r.comm[i] = comm[i];
 	return feed_rec(f, &r);
 }
 

@@ -281,8 +281,9 @@ static void conf16_output_absent_or_there(void **state)
 	assert_false(f->ops[0].has_output);
 	assert_true(f->ops[1].has_output);
 	assert_string_equal(f->ops[1].output, "out");
-	assert_string_equal(f->ops[0].site,
-			    "\"op\":\"matmul\",\"static_id\":\"static:1\",\"inputs\":[\"x\",\"y\"]");
+	assert_string_equal(
+		f->ops[0].site,
+		"\"op\":\"matmul\",\"static_id\":\"static:1\",\"inputs\":[\"x\",\"y\"]");
 }
 
 static void conf18_same_site_many_times(void **state)
@@ -306,9 +307,8 @@ static void conf19_cut_strings_are_flagged(void **state)
 	assert_int_equal(feed_describe_text(f, A, 0x50, 1, TMK_DESC_SITE, TMK_DESC_CUT_STATIC_ID,
 					    "cut\nop\n"),
 			 0);
-	assert_int_equal(feed_describe_text(f, A, 0x60, 1, TMK_DESC_NAME, TMK_DESC_CUT_NAME,
-					    "cut\n"),
-			 0);
+	assert_int_equal(
+		feed_describe_text(f, A, 0x60, 1, TMK_DESC_NAME, TMK_DESC_CUT_NAME, "cut\n"), 0);
 	feed_begin(f, A, 1, 1, 0x50, 0, 10);
 	feed_end(f, A, 1, 1, 0x60, 0, 20);
 	feed_begin(f, A, 1, 2, SITE, 0, 30);
@@ -621,10 +621,13 @@ static void capture_status_of_running_sessions(void **state)
 		uint32_t status;
 		const char *text;
 	} cases[] = {
-		{ TMK_CAPTURE_DETACHED, "detached" },	    { TMK_CAPTURE_STOPPED, "stopped" },
-		{ TMK_CAPTURE_TARGET_GONE, "target_gone" }, { TMK_CAPTURE_FAILED, "failed" },
+		{ TMK_CAPTURE_DETACHED, "detached" },
+		{ TMK_CAPTURE_STOPPED, "stopped" },
+		{ TMK_CAPTURE_TARGET_GONE, "target_gone" },
+		{ TMK_CAPTURE_FAILED, "failed" },
 		{ TMK_CAPTURE_COMPLETE, "detached" }, /* it was not finished: it is not complete */
-		{ 0, "failed" },			    { 77, "failed" },
+		{ 0, "failed" },
+		{ 77, "failed" },
 	};
 
 	(void)state;
@@ -771,6 +774,75 @@ static void order_is_stable_and_complete(void **state)
 		assert_int_equal(f->ops[i].op.start_ns, 100 + (i - 2) * 5);
 		assert_int_equal(f->ops[i].op.tid, i % 2 ? 102 : 101);
 	}
+}
+
+/* Equal times keep the order of arrival: near the tail, and across rings that are read in turn. */
+static void order_of_equal_times(void **state)
+{
+	struct feed *f = *state;
+
+	for (uint64_t i = 0; i < 10; i++)
+		feed_edge(f, A, 1, EDGE, i, 0, 50);
+	for (uint64_t ring = 0; ring < 3; ring++)
+		for (uint64_t i = 0; i < 100; i++)
+			feed_edge(f, A, 1, EDGE, ring * 1000 + i, 0, 1000 + i);
+	feed_tide(f, 5000, 0);
+	assert_int_equal(f->n_edges, 310);
+	for (uint64_t i = 0; i < 10; i++)
+		assert_int_equal(f->edges[i].edge.step, i);
+	for (uint64_t i = 0; i < 300; i++)
+		assert_int_equal(f->edges[10 + i].edge.step, i % 3 * 1000 + i / 3);
+}
+
+/* A tide says that everything up to its time, that time included, has come. */
+static void late_records_are_counted(void **state)
+{
+	struct feed *f = *state;
+
+	feed_tide(f, 100, 0);
+	feed_edge(f, A, 1, EDGE, 0, 0, 101);
+	feed_tide(f, 150, 0);
+	feed_edge(f, A, 1, EDGE, 1, 0, 151);
+	feed_edge(f, A, 1, EDGE, 2, 0, 150); /* late */
+	feed_edge(f, A, 1, EDGE, 3, 0, 20);  /* very */
+	feed_tide(f, 10, 0);		     /* a tide does not go back */
+	assert_int_equal(f->n_edges, 3);
+	assert_int_equal(f->edges[1].edge.step, 3);
+	assert_int_equal(f->edges[2].edge.step, 2);
+	feed_capture_end(f, TMK_CAPTURE_STOPPED, 200);
+	assert_int_equal(f->n_edges, 4);
+	assert_int_equal(f->finish.late, 2);
+}
+
+/* Random arrival with bounded and with unbounded delay, against a sorted copy. */
+static void order_of_random_arrival(void **state)
+{
+	struct feed *f = *state;
+	uint64_t x = 1, sum = 0;
+
+	for (uint64_t round = 0; round < 100; round++) {
+		uint64_t spread = round % 3 ? 40 : 4000;
+
+		for (uint64_t i = 0; i < 40; i++) {
+			x = x * 6364136223846793005u + 1442695040888963407u;
+			/* The step says when it arrived: equal times must keep it. */
+			feed_edge(f, A, 1, EDGE, round * 40 + i, 0,
+				  10000 * (round + 1) + (x >> 33) % spread);
+		}
+		feed_tide(f, 10000 * (round + 1) + 20, 0);
+	}
+	feed_capture_end(f, TMK_CAPTURE_STOPPED, 1);
+	assert_int_equal(f->n_edges, 4000);
+	for (size_t i = 1; i < 4000; i++) {
+		const struct tmk_r3_edge *e = &f->edges[i].edge;
+		const struct tmk_r3_edge *before = &f->edges[i - 1].edge;
+
+		assert_true(e->start_ns >= before->start_ns);
+		assert_true(e->start_ns > before->start_ns || e->step > before->step);
+		sum += e->step;
+	}
+	assert_int_equal(sum + f->edges[0].edge.step, 4000ull * 3999 / 2); /* each one once */
+	assert_int_equal(f->finish.late, 0);
 }
 
 /* Held records are bounded: the oldest go first, and what comes too late for them is counted. */
@@ -1108,6 +1180,9 @@ int main(void)
 		TEST(session_may_be_described_after_its_first_hit),
 		TEST(meta_of_a_session),
 		TEST(order_is_stable_and_complete),
+		TEST(order_of_equal_times),
+		TEST(late_records_are_counted),
+		TEST(order_of_random_arrival),
 		TEST(held_records_are_bounded),
 		TEST(open_operations_are_bounded),
 		TEST(held_ends_are_bounded),

@@ -32,6 +32,12 @@ static uint64_t some(uint64_t n)
 	return below(50) ? below(n) : odd[below(6)];
 }
 
+/* What all runs together came to: each way out must have been taken. */
+static struct {
+	uint64_t ops, unfinished, edges, refused, late, undescribed;
+	struct tmk_unpaired unpaired;
+} seen;
+
 struct tally {
 	uint64_t begins, ends, edges, others; /* that were taken */
 };
@@ -76,46 +82,56 @@ static size_t record_random(char *to, uint64_t now)
 		struct tmk_rec_tide tide;
 	} r;
 	uint64_t dice = below(1000);
+	struct tmk_rec h;
 
 	memset(&r, 0, sizeof(r));
 	if (dice < 400) {
-		r.h = feed_head(TMK_REC_OP_BEGIN, sizeof(r.begin), w, time);
+		h = feed_head(TMK_REC_OP_BEGIN, sizeof(r.begin), w, time);
+		r.h = h;
 		r.begin.session_id = 1 + some(5);
 		r.begin.site = 0x1000 + some(16);
 		r.begin.token = some(300);
 		r.begin.step = rng();
 		r.begin.stream = rng();
 	} else if (dice < 800) {
-		r.h = feed_head(TMK_REC_OP_END, sizeof(r.end), w, time);
+		h = feed_head(TMK_REC_OP_END, sizeof(r.end), w, time);
+		r.h = h;
 		r.end.session_id = 1 + some(5);
 		r.end.token = some(300);
 		r.end.step = rng();
 		r.end.output = below(2) ? 0x1000 + some(16) : 0;
 	} else if (dice < 850) {
-		r.h = feed_head(TMK_REC_EDGE, sizeof(r.edge), w, time);
+		h = feed_head(TMK_REC_EDGE, sizeof(r.edge), w, time);
+		r.h = h;
 		r.edge.session_id = 1 + some(5);
 		r.edge.site = 0x1000 + some(16);
 		r.edge.duration_ns = rng();
 	} else if (dice < 900) {
 		return describe_random(to);
 	} else if (dice < 905) {
-		r.h = feed_head(TMK_REC_SESSION_FINISH, sizeof(r.session), w, time);
+		h = feed_head(TMK_REC_SESSION_FINISH, sizeof(r.session), w, time);
+		r.h = h;
 		r.session.session_id = 1 + some(5);
 	} else if (dice < 915) {
-		r.h = feed_head(TMK_REC_SESSION_OPEN, sizeof(r.session), w, time);
+		h = feed_head(TMK_REC_SESSION_OPEN, sizeof(r.session), w, time);
+		r.h = h;
 		r.session.session_id = 1 + some(5);
 	} else if (dice < 918) {
-		r.h = feed_head(TMK_REC_GONE, sizeof(r.gone), w, time);
+		h = feed_head(TMK_REC_GONE, sizeof(r.gone), w, time);
+		r.h = h;
 		r.gone.known = (uint32_t)below(2);
 		r.gone.status = (uint32_t)rng();
 	} else if (dice < 921) {
-		r.h = feed_head(TMK_REC_EXEC, sizeof(r.h), w, time);
+		h = feed_head(TMK_REC_EXEC, sizeof(r.h), w, time);
+		r.h = h;
 	} else if (dice < 930) {
-		r.h = feed_head(TMK_REC_PROCESS, sizeof(r.process), w, time);
+		h = feed_head(TMK_REC_PROCESS, sizeof(r.process), w, time);
+		r.h = h;
 		for (size_t i = 0; i < sizeof(r.process.comm); i++)
 			r.process.comm[i] = (char)rng();
 	} else {
-		r.h = feed_head(TMK_REC_TIDE, sizeof(r.tide), w, time);
+		h = feed_head(TMK_REC_TIDE, sizeof(r.tide), w, time);
+		r.h = h;
 		r.tide.lost = rng();
 	}
 	memcpy(to, &r, r.h.bytes);
@@ -191,6 +207,7 @@ static void one_run(uint64_t seed, uint64_t n_records, bool with_end)
 		err = tmk_assembler_feed(f->a, (struct tmk_rec *)exact, len);
 		free(exact);
 		assert_true(err == 0 || err == -EINVAL);
+		seen.refused += err == -EINVAL;
 		if (!err)
 			count_taken(&t, ((struct tmk_rec *)rec)->kind);
 	}
@@ -205,6 +222,15 @@ static void one_run(uint64_t seed, uint64_t n_records, bool with_end)
 	}
 	assert_int_equal(f->n_finishes, 1);
 	books_balance(f, &t);
+	seen.ops += f->n_ops;
+	seen.unfinished += f->n_unfinished;
+	seen.edges += f->n_edges;
+	seen.late += f->finish.late;
+	seen.undescribed += f->finish.undescribed;
+	seen.unpaired.end_without_begin += f->finish.unpaired.end_without_begin;
+	seen.unpaired.repeated_end += f->finish.unpaired.repeated_end;
+	seen.unpaired.begin_reused += f->finish.unpaired.begin_reused;
+	seen.unpaired.no_session += f->finish.unpaired.no_session;
 	feed_free(f);
 }
 
@@ -224,6 +250,16 @@ static void hostile_records(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40 || (seed < 4000 && seconds() < until); seed++)
 		one_run(seed, 200 + seed % 10 * 300, seed % 2);
+	assert_in_range(seen.ops, 1000, UINT64_MAX);
+	assert_in_range(seen.unfinished, 1000, UINT64_MAX);
+	assert_in_range(seen.edges, 100, UINT64_MAX);
+	assert_in_range(seen.refused, 100, UINT64_MAX);
+	assert_in_range(seen.late, 100, UINT64_MAX);
+	assert_in_range(seen.undescribed, 100, UINT64_MAX);
+	assert_in_range(seen.unpaired.end_without_begin, 1000, UINT64_MAX);
+	assert_in_range(seen.unpaired.repeated_end, 100, UINT64_MAX);
+	assert_in_range(seen.unpaired.begin_reused, 100, UINT64_MAX);
+	assert_in_range(seen.unpaired.no_session, 1000, UINT64_MAX);
 }
 
 int main(void)

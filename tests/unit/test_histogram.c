@@ -41,9 +41,19 @@ static void empty(void **state)
 
 static void one_value_is_exact(void **state)
 {
-	static const uint64_t values[] = { 0,	  1,	      31,	  32,	      63,
-					   64,	  65,	      1000,	  123456789,  1ull << 40,
-					   (1ull << 63) - 1, 1ull << 63, UINT64_MAX };
+	static const uint64_t values[] = { 0,
+					   1,
+					   31,
+					   32,
+					   63,
+					   64,
+					   65,
+					   1000,
+					   123456789,
+					   1ull << 40,
+					   (1ull << 63) - 1,
+					   1ull << 63,
+					   UINT64_MAX };
 	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		struct tmk_histogram_pool pool = { .max = 10 };

@@ -42,24 +42,32 @@ static void controls_do_not(void **state)
 	assert_string_equal(safe(all, 0x20), "????????????????????????????????");
 	assert_string_equal(SAFE("\x1b[31mred\x7f"), "?[31mred?");
 	assert_string_equal(SAFE("a\0b"), "a?b");
-	assert_string_equal(SAFE("\xc2\x9b" "2J"), "?2J");     /* C1: CSI */
-	assert_string_equal(SAFE("\xc2\xa0"), "\xc2\xa0");     /* the first that is none */
-	assert_string_equal(SAFE("a\xe2\x80\xae" "b"), "a?b"); /* right-to-left override */
-	assert_string_equal(SAFE("\xe2\x80\xa8"), "?");	       /* line separator */
+	assert_string_equal(SAFE("\xc2\x9b"
+				 "2J"),
+			    "?2J");			   /* C1: CSI */
+	assert_string_equal(SAFE("\xc2\xa0"), "\xc2\xa0"); /* the first that is none */
+	assert_string_equal(SAFE("a\xe2\x80\xae"
+				 "b"),
+			    "a?b");			/* right-to-left override */
+	assert_string_equal(SAFE("\xe2\x80\xa8"), "?"); /* line separator */
 }
 
 static void invalid_utf8_does_not(void **state)
 {
 	(void)state;
-	assert_string_equal(SAFE("a\xff\xfe" "b"), "a??b");
+	assert_string_equal(SAFE("a\xff\xfe"
+				 "b"),
+			    "a??b");
 	assert_string_equal(SAFE("\x80"), "?");
-	assert_string_equal(SAFE("\xc0\x9b"), "??");	     /* overlong ESC */
-	assert_string_equal(SAFE("\xe0\x80\x9b"), "???");    /* likewise */
-	assert_string_equal(SAFE("\xed\xa0\x80"), "???");    /* a surrogate */
+	assert_string_equal(SAFE("\xc0\x9b"), "??");	       /* overlong ESC */
+	assert_string_equal(SAFE("\xe0\x80\x9b"), "???");      /* likewise */
+	assert_string_equal(SAFE("\xed\xa0\x80"), "???");      /* a surrogate */
 	assert_string_equal(SAFE("\xf4\x90\x80\x80"), "????"); /* past U+10FFFF */
 	assert_string_equal(SAFE("\xf8\x88\x80\x80\x80"), "?????");
 	assert_string_equal(SAFE("\xe2\x82"), "??"); /* cut */
-	assert_string_equal(SAFE("\xe2" "a"), "?a");
+	assert_string_equal(SAFE("\xe2"
+				 "a"),
+			    "?a");
 }
 
 static void cut_at_a_character(void **state)

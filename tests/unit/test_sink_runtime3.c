@@ -352,7 +352,8 @@ static void conf20_hostile_strings(void **state)
 
 	(void)state;
 	feed_process(r->f, A, 100, "\x1b[2J\xff\xfe/../x");
-	feed_describe_text(r->f, A, 0x99, 1, TMK_DESC_SESSION, 0, "E\x1b\xc3\n\xed\xa0\x80\"\n\\\n");
+	feed_describe_text(r->f, A, 0x99, 1, TMK_DESC_SESSION, 0,
+			   "E\x1b\xc3\n\xed\xa0\x80\"\n\\\n");
 	feed_site(r->f, A, SITE, "\xff\xfe\nop\x1b]0;t\x07\n\xc0\x80\n\"},{\n");
 	feed_name(r->f, A, NAME, "\xf5\x80\x80\x80\n");
 	feed_edge_site(r->f, A, EDGE, "\x80\n\xe2\x82\n");
@@ -515,8 +516,8 @@ static void more_sessions_than_descriptors(void **state)
 		assert_true(counts.has_capture);
 		text = file_read(in_dir(name), NULL);
 		for (uint64_t k = 0; k < ROUNDS; k++) {
-			snprintf(id, sizeof(id), "\"train-op-%llu-%llu\"",
-				 (unsigned long long)(s - 1 + k * N), (unsigned long long)k + 1);
+			snprintf(id, sizeof(id), "\"train-op-%llu-%llu\"", s - 1ull + k * N,
+				 (unsigned long long)k + 1);
 			assert_non_null(strstr(text, id));
 		}
 		free(text);
@@ -571,8 +572,9 @@ static void conf33_no_space_at_the_first_write(void **state)
 {
 	(void)state;
 	assert_int_equal(session_write("/dev/full", NULL, 10), -ENOSPC);
-	assert_string_equal(said, "tickmark: /dev/full: cannot be written: No space left on device; "
-				  "free some space, or give another -o\n");
+	assert_string_equal(said,
+			    "tickmark: /dev/full: cannot be written: No space left on device; "
+			    "free some space, or give another -o\n");
 }
 
 static void conf33_a_later_write_fails(void **state)

@@ -65,8 +65,10 @@ static const char *line_of(const struct run *r, const char *start)
 
 	while (at && strncmp(at, start, strlen(start)))
 		at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
-	if (!at)
+	if (!at) {
 		fail_msg("no line begins with '%s' in:\n%s", start, r->text);
+		return "";
+	}
 	n = strcspn(at, "\n");
 	snprintf(line, sizeof(line), "%.*s", (int)n, at);
 	return line;
@@ -117,12 +119,13 @@ static void the_table(void **state)
 			    "add 1 30.0 ms 75.0 % 30.0 ms 30.0 ms 30.0 ms 30.0 ms");
 	assert_true(strstr(r->text, "\nadd") < strstr(r->text, "\nmatmul"));
 	/* p50 and p99 may be off by 1.6 %. */
-	assert_non_null(strstr(squeezed(line_of(r, "matmul")),
-			       "matmul 100 10.0 ms 25.0 % 100 µs "));
+	assert_non_null(
+		strstr(squeezed(line_of(r, "matmul")), "matmul 100 10.0 ms 25.0 % 100 µs "));
 	assert_non_null(strstr(squeezed(line_of(r, "matmul")), " 9.90 ms"));
 	assert_int_equal(tmk_safe_width(line_of(r, "add")), tmk_safe_width(line_of(r, "matmul")));
-	assert_string_equal(line_of(r, "session"),
-			    "session 1: job (pid 100), Model::forward, train: stopped; 101 operations");
+	assert_string_equal(
+		line_of(r, "session"),
+		"session 1: job (pid 100), Model::forward, train: stopped; 101 operations");
 	has(r, "hits 0 = delivered 0 + lost 0\n");
 	hasnt(r, "LOST");
 	hasnt(r, "unpaired");
@@ -152,7 +155,8 @@ static void hostile_names(void **state)
 		assert_true((unsigned char)r->text[i] >= 0x20 || r->text[i] == '\n');
 	has(r, "\n?]0;owned??  ");
 	has(r, "?[31mjob (pid 100)");
-	has(r, "unfinished: ?]0;owned?? (pid 100, thread 101), begun 1.00 µs before the end: stopped");
+	has(r,
+	    "unfinished: ?]0;owned?? (pid 100, thread 101), begun 1.00 µs before the end: stopped");
 }
 
 static void long_names_are_cut_for_the_screen(void **state)
@@ -243,7 +247,8 @@ static void exits_and_unfinished(void **state)
 	feed_gone(r->f, A, 20000, true, 9); /* as waitpid(2) gives it: signal 9 */
 	feed_capture_end(r->f, TMK_CAPTURE_TARGET_GONE, 31000);
 	has(r, ": target_gone, killed by signal 9; 0 operations, 12 unfinished\n");
-	has(r, "unfinished: stuck (pid 100, thread 101), begun 30.0 µs before the end: target_gone\n");
+	has(r,
+	    "unfinished: stuck (pid 100, thread 101), begun 30.0 µs before the end: target_gone\n");
 	has(r, "\n… and 4 more unfinished\n");
 }
 

@@ -67,7 +67,6 @@ static void pool_runs_every_piece_once(void **state)
 			own->job.run = count_piece;
 			own->job.done = count_done;
 			own->job.pieces = 1 + (round * 7 + i * 13) % 64;
-			own->job.urgent = i % 2;
 			pool_submit(pool, &own->job);
 		}
 		for (unsigned int i = 8; i-- > 0;)
@@ -130,26 +129,28 @@ static void wait_for_gate(struct job *job, unsigned int piece)
 		usleep(100);
 }
 
-static void pool_serves_urgent_jobs_first(void **state)
+static void pool_starts_jobs_in_their_order(void **state)
 {
 	struct gate gate = { .job = { .run = wait_for_gate, .pieces = 1 } };
-	struct counted_job other = { .job = { .run = count_piece, .pieces = 2 } };
-	struct counted_job urgent = { .job = { .run = count_piece, .pieces = 2, .urgent = true } };
+	struct counted_job jobs[3] = { 0 };
 	atomic_uint order = 0;
 	struct pool *pool;
 
 	(void)state;
-	other.order = &order;
-	urgent.order = &order;
 	assert_int_equal(pool_open(&pool, 1), 0);
 	pool_submit(pool, &gate.job);
-	pool_submit(pool, &other.job);
-	pool_submit(pool, &urgent.job);
+	for (unsigned int i = 0; i < 3; i++) {
+		jobs[i].order = &order;
+		jobs[i].job.run = count_piece;
+		jobs[i].job.pieces = 2;
+		pool_submit(pool, &jobs[i].job);
+	}
+	assert_int_equal(atomic_load(&order), 0);
 	atomic_store(&gate.open, true);
-	pool_wait(pool, &other.job);
-	pool_wait(pool, &urgent.job);
-	assert_int_equal(urgent.started_at, 0);
-	assert_int_equal(other.started_at, 1);
+	for (unsigned int i = 0; i < 3; i++) {
+		pool_wait(pool, &jobs[i].job);
+		assert_int_equal(jobs[i].started_at, i);
+	}
 	pool_close(pool);
 }
 
@@ -531,7 +532,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pool_runs_every_piece_once),
 		cmocka_unit_test(pool_runs_pieces_at_the_same_time),
-		cmocka_unit_test(pool_serves_urgent_jobs_first),
+		cmocka_unit_test(pool_starts_jobs_in_their_order),
 		cmocka_unit_test(text_has_the_vocabulary_of_its_bytes),
 		cmocka_unit_test(text_batches_are_windows_and_what_follows),
 		cmocka_unit_test(text_load_says_why_not),

@@ -99,15 +99,15 @@ static void sink_failed(struct tmk_assembler *a, size_t i, int err)
 		a->sink_err = a->sink_errs[i];
 }
 
-#define SINKS_CALL(a, callback, ...)                                                               \
-	for (size_t i_ = 0; i_ < (a)->n_sinks; i_++) {                                             \
-		const struct tmk_sink *sink_ = &(a)->sinks[i_];                                    \
-		int err_ = 0;                                                                      \
-                                                                                                   \
-		if (sink_->ops->callback && !(a)->sink_errs[i_])                                   \
-			err_ = sink_->ops->callback(sink_->self, ##__VA_ARGS__);                   \
-		if (err_)                                                                          \
-			sink_failed(a, i_, err_);                                                  \
+#define SINKS_CALL(a, callback, ...)                                             \
+	for (size_t i_ = 0; i_ < (a)->n_sinks; i_++) {                           \
+		const struct tmk_sink *sink_ = &(a)->sinks[i_];                  \
+		int err_ = 0;                                                    \
+                                                                                 \
+		if (sink_->ops->callback && !(a)->sink_errs[i_])                 \
+			err_ = sink_->ops->callback(sink_->self, ##__VA_ARGS__); \
+		if (err_)                                                        \
+			sink_failed(a, i_, err_);                                \
 	}
 
 /*
@@ -130,8 +130,9 @@ static void sessions_announce(struct tmk_assembler *a)
 }
 
 /* Names are looked up where they are printed: their descriptors have the longest time to come. */
-static const struct tmk_named *named_find(struct tmk_assembler *a, const struct tmk_session_entry *s,
-					  uint64_t object, uint16_t kind, bool *unknown)
+static const struct tmk_named *named_find(struct tmk_assembler *a,
+					  const struct tmk_session_entry *s, uint64_t object,
+					  uint16_t kind, bool *unknown)
 {
 	const struct tmk_named *n = tmk_names_find(&a->names, s->incarnation, object, kind);
 
@@ -165,8 +166,7 @@ static void op_emit(struct tmk_assembler *a, struct tmk_session_entry *s, const 
 	};
 
 	if (e->output) {
-		const struct tmk_named *name =
-			named_find(a, s, e->output, TMK_DESC_NAME, &unknown);
+		const struct tmk_named *name = named_find(a, s, e->output, TMK_DESC_NAME, &unknown);
 
 		v.op.output = name->a;
 		v.op.cut = name->cut;
@@ -178,7 +178,8 @@ static void op_emit(struct tmk_assembler *a, struct tmk_session_entry *s, const 
 	SINKS_CALL(a, on_op, &v);
 }
 
-static void unfinished_emit(struct tmk_assembler *a, struct tmk_session_entry *s, const char *reason)
+static void unfinished_emit(struct tmk_assembler *a, struct tmk_session_entry *s,
+			    const char *reason)
 {
 	struct tmk_begin b;
 	uint32_t cursor = 0;

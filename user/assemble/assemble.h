@@ -51,6 +51,11 @@ const struct tmk_finish_view *tmk_assembler_result(const struct tmk_assembler *a
  */
 int tmk_finish_exit(const struct tmk_finish_view *f);
 
+/*
+ * Says so on stderr, in one line that begins with `object`, also under -q; nothing when all is well.
+ */
+void tmk_finish_tell(const struct tmk_finish_view *f, const char *object);
+
 struct tmk_assembler_stats {
 	uint64_t operations, edges, open, sessions;
 };

@@ -24,13 +24,13 @@ static uint32_t strings_needed(uint16_t kind, uint16_t flags)
 
 static uint16_t cut_flag(uint16_t kind, uint32_t i)
 {
+	static const uint16_t site_flags[] = { TMK_DESC_CUT_STATIC_ID, TMK_DESC_CUT_OP };
+
 	switch (kind) {
 	case TMK_DESC_SESSION:
 		return TMK_DESC_CUT_SESSION;
 	case TMK_DESC_SITE:
-		return i == 0 ? TMK_DESC_CUT_STATIC_ID :
-		       i == 1 ? TMK_DESC_CUT_OP :
-				TMK_DESC_CUT_INPUTS;
+		return i < 2 ? site_flags[i] : TMK_DESC_CUT_INPUTS;
 	case TMK_DESC_EDGE:
 		return TMK_DESC_CUT_STATIC_ID;
 	default:

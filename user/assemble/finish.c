@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Sums up a capture: statuses, conservation of hits, and the exit status it deserves. Printing it is
- * the sinks'.
+ * Sums up a capture: statuses and conservation of hits. What follows from it is verdict.c's, printing
+ * it the sinks'.
  */
 #include "assemble/finish.h"
 
 #include <errno.h>
-
-#include "assemble/assemble.h"
-#include "base/report.h"
 
 const char *tmk_capture_status_name(uint32_t status)
 {
@@ -43,7 +40,8 @@ static void counters_sum(struct tmk_finish_view *v, const struct tmk_rec_end *en
 	}
 }
 
-static const char *session_status(const struct tmk_session_entry *s, const struct tmk_finish_view *v)
+static const char *session_status(const struct tmk_session_entry *s,
+				  const struct tmk_finish_view *v)
 {
 	/* With counters that contradict one another no file may claim to be whole. */
 	if (v->end && !v->conserved)
@@ -110,14 +108,4 @@ void tmk_finish_free(struct tmk_finish *f)
 {
 	free(f->sessions);
 	free(f->totals);
-}
-
-int tmk_finish_exit(const struct tmk_finish_view *f)
-{
-	if (f->end && !f->conserved)
-		return TMK_EXIT_FAILED;
-	if (!f->end || f->lost || f->malformed || f->undescribed || f->names_dropped ||
-	    f->unpaired.begin_reused || f->unpaired.open_overflow || f->unpaired.no_session)
-		return TMK_EXIT_LOSS;
-	return TMK_EXIT_OK;
 }

@@ -15,13 +15,13 @@
 struct tmk_named {
 	uint64_t object;
 	uint32_t incarnation;
-	uint16_t kind; /* enum tmk_desc_kind */
-	uint16_t cut;  /* TMK_DESC_CUT_* */
-	uint32_t index; /* counts up from 1 over the capture, never used again */
-	uint32_t next;	/* of the same process: slot + 1, 0 ends the list */
-	size_t cost;	/* what it takes of the budget */
+	uint16_t kind;		 /* enum tmk_desc_kind */
+	uint16_t cut;		 /* TMK_DESC_CUT_* */
+	uint32_t index;		 /* counts up from 1 over the capture, never used again */
+	uint32_t next;		 /* of the same process: slot + 1, 0 ends the list */
+	size_t cost;		 /* what it takes of the budget */
 	struct tmk_r3_site site; /* TMK_DESC_SITE */
-	struct tmk_str a, b; /* SITE: a = op; EDGE: a = from, b = to; NAME: a = the name */
+	struct tmk_str a, b;	 /* SITE: a = op; EDGE: a = from, b = to; NAME: a = the name */
 	char strings[];
 };
 

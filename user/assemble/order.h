@@ -25,7 +25,7 @@ struct tmk_order {
 	/* keys[head .. n) are held, by arrival; what begins at run_start is sorted in itself. */
 	struct tmk_order_key *keys, *spare;
 	size_t head, n, run_start;
-	size_t cap; /* of all arrays */
+	size_t cap;	   /* of all arrays */
 	char *slots;	   /* the first n are in use, or were since the last compaction */
 	uint32_t *scratch; /* for slots_compact() */
 

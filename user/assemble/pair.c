@@ -48,7 +48,8 @@ void tmk_pairs_free(struct tmk_pairs *p)
 	memset(p, 0, sizeof(*p));
 }
 
-static uint32_t entry_hash(const struct tmk_pairs *p, const struct tmk_pair_owner *o, uint64_t token)
+static uint32_t entry_hash(const struct tmk_pairs *p, const struct tmk_pair_owner *o,
+			   uint64_t token)
 {
 	return tmk_hash2(&p->seed, token, o->id);
 }

@@ -25,9 +25,9 @@
 #include "capture_abi.h"
 #include "sink/sink.h"
 
-#define TMK_PAIR_OPEN_MAX 262144u  /* begins and ends held, together */
-#define TMK_PAIR_EARLY_MAX 65536u  /* of them ends */
-#define TMK_PAIR_RECENT 16384u	   /* power of two */
+#define TMK_PAIR_OPEN_MAX 262144u /* begins and ends held, together */
+#define TMK_PAIR_EARLY_MAX 65536u /* of them ends */
+#define TMK_PAIR_RECENT 16384u	  /* power of two */
 
 /* What the table needs to know of a session; embedded there. Zeroed, but for `id`, to begin with. */
 struct tmk_pair_owner {
@@ -51,7 +51,7 @@ struct tmk_pairs {
 	struct tmk_index index;
 	struct tmk_pair_entry *slots;
 	uint32_t n_slots, cap;
-	uint32_t free_head;		/* slot + 1 */
+	uint32_t free_head; /* slot + 1 */
 	uint32_t n_live, n_open, n_early;
 	uint32_t early_head, early_tail; /* all held ends by arrival, slot + 1 */
 	struct tmk_pair_recent *recent;

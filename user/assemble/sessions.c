@@ -38,7 +38,8 @@ static uint32_t tgid_hash(const struct tmk_sessions *t, uint32_t tgid)
 	return tmk_hash2(&t->seed, tgid, 2);
 }
 
-static uint32_t session_hash(const struct tmk_sessions *t, uint32_t incarnation, uint64_t session_id)
+static uint32_t session_hash(const struct tmk_sessions *t, uint32_t incarnation,
+			     uint64_t session_id)
 {
 	return tmk_hash2(&t->seed, session_id, (uint64_t)incarnation << 32 | 3);
 }
@@ -132,8 +133,7 @@ struct tmk_process *tmk_process_older(struct tmk_sessions *t, uint32_t tgid,
 	{
 		struct tmk_process *p = &t->processes[slot];
 
-		if (p->tgid == tgid && p != newer &&
-		    (!newer || (int32_t)(p->age - newer->age) < 0))
+		if (p->tgid == tgid && p != newer && (!newer || (int32_t)(p->age - newer->age) < 0))
 			return p;
 	}
 	return NULL;
@@ -146,8 +146,8 @@ void tmk_process_drop(struct tmk_sessions *t, struct tmk_process *p)
 	for (uint32_t i = p->sessions; i; i = t->entries[i - 1]->next) {
 		struct tmk_session_entry *s = t->entries[i - 1];
 
-		index_remove_slot(&t->by_id,
-				  session_hash(t, s->incarnation, s->view.session_id), i - 1);
+		index_remove_slot(&t->by_id, session_hash(t, s->incarnation, s->view.session_id),
+				  i - 1);
 	}
 	t->last = NULL;
 	index_remove_slot(&t->by_incarnation, incarnation_hash(t, p->incarnation), slot);
@@ -209,19 +209,20 @@ static void meta_keep(struct tmk_session_entry *s, const struct tmk_desc_view *d
 static int session_new(struct tmk_sessions *t, const struct tmk_desc_view *d,
 		       struct tmk_session_entry **out)
 {
-	size_t bytes = 0, features = d->count * sizeof(struct tmk_str);
+	size_t bytes = 0, cost;
 	struct tmk_session_entry *s;
 
 	for (uint32_t i = 0; i < d->count; i++)
 		bytes += d->strings[i].len;
-	if (!tmk_budget_take(t->budget, sizeof(*s) + bytes + features))
+	cost = sizeof(*s) + bytes + (d->count + 1ul) * sizeof(*s->features);
+	if (!tmk_budget_take(t->budget, cost))
 		return -ENOSPC;
 	s = calloc(1, sizeof(*s) + bytes);
 	if (s)
-		s->features = calloc(d->count, sizeof(*s->features));
+		s->features = calloc(d->count + 1ul, sizeof(*s->features));
 	if (!s || !s->features) {
 		free(s);
-		tmk_budget_give(t->budget, sizeof(*s) + bytes + features);
+		tmk_budget_give(t->budget, cost);
 		return -ENOMEM;
 	}
 	meta_keep(s, d);
@@ -255,7 +256,7 @@ int tmk_session_add(struct tmk_sessions *t, struct tmk_process *p, uint64_t sess
 	if (err) {
 		free(s->features);
 		free(s);
-		return err;
+		return err; /* -ENOMEM, which ends the capture: its budget matters no more */
 	}
 	s->incarnation = p->incarnation;
 	s->pairs.id = t->n;

@@ -37,7 +37,7 @@ struct tmk_session_entry {
 struct tmk_process {
 	uint32_t incarnation; /* 0: a free slot */
 	uint32_t tgid, ns_pid;
-	uint32_t age; /* order of appearance */
+	uint32_t age;	   /* order of appearance */
 	uint32_t names;	   /* list, cf. tmk_names_add() */
 	uint32_t sessions; /* index + 1 of the one that appeared last */
 	char comm[17];

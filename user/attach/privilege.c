@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,6 +45,15 @@ const char *tmk_privilege_missing(void)
 			return needed[i].name;
 	}
 	return NULL;
+}
+
+bool tmk_privilege_initial_pids(void)
+{
+	/* PROC_PID_INIT_INO of the kernel: the one namespace whose number never changes. */
+	const ino_t initial = 0xeffffffc;
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) || st.st_ino == initial;
 }
 
 /* The mode in force, e.g. "confidentiality"; "" where lockdown is off or unknown. */

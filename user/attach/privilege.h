@@ -5,6 +5,7 @@
 #ifndef TICKMARK_ATTACH_PRIVILEGE_H
 #define TICKMARK_ATTACH_PRIVILEGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -12,6 +13,12 @@
  * is CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (which opens /proc/PID/map_files), with CAP_SYS_PTRACE.
  */
 const char *tmk_privilege_missing(void);
+
+/*
+ * Whether this process is in the initial pid namespace. BPF sees the pids of that one only, so elsewhere
+ * a pid given by name would be another process's.
+ */
+bool tmk_privilege_initial_pids(void);
 
 /* Writes into `out` what is likely behind `err` (negative errno) of loading or attaching BPF. */
 void tmk_privilege_explain(int err, char *out, size_t cap);

@@ -3,6 +3,7 @@
  * Opens, attaches and lets go of one traced process. See target.h.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +27,24 @@ int tmk_target_open(struct tmk_target *t, pid_t pid, uint32_t incarnation)
 
 void tmk_target_exec(struct tmk_target *t, uint32_t incarnation)
 {
-	pid_t pid = t->process.pid;
+	struct tmk_process before = t->process;
 
 	t->incarnation = incarnation;
 	tmk_process_free(&t->process);
-	/* Where it is gone again already, its end is reported in its turn. */
-	if (tmk_process_init(&t->process, pid))
-		t->process.pid = pid;
+	if (!tmk_process_init(&t->process, before.pid))
+		return;
+	/* Gone again already; its end is reported in its turn. What an exec does not change is known. */
+	t->process.pid = before.pid;
+	t->process.ns_pid = before.ns_pid;
+	t->process.uid = before.uid;
+	t->process.start_ticks = before.start_ticks;
+}
+
+static bool has_ended(const struct tmk_target *t)
+{
+	struct pollfd p = { .fd = t->pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
 }
 
 static void refusal_explain(const struct tmk_object *o, unsigned int kind, int err, char *why, size_t cap)
@@ -90,7 +102,11 @@ static int object_attach(struct tmk_target *t, struct tmk_bpf *b, const struct t
 	}
 	err = tmk_links_attach(&t->links, b, m, t->process.pid, o, &kind);
 	if (err) {
-		refusal_explain(o, kind, err, why, cap);
+		if (has_ended(t))
+			snprintf(why, cap, "process %d (%s) ended before it could be attached to",
+				 t->process.pid, t->process.comm);
+		else
+			refusal_explain(o, kind, err, why, cap);
 		return err;
 	}
 	t->attached[t->n_attached].dev = o->dev;

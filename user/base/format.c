@@ -8,12 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
+static uint64_t round_to(uint64_t n, uint64_t step)
+{
+	return (n + step / 2) / step * step;
+}
+
 char *tmk_format_ns(char out[TMK_FORMAT_MAX], uint64_t ns)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = { { "µs", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+	static const uint64_t steps[] = { 1000, 100, 10 };
 	size_t unit = 0;
 
 	if (ns < 1000) {
@@ -23,22 +29,19 @@ char *tmk_format_ns(char out[TMK_FORMAT_MAX], uint64_t ns)
 	for (;; unit++) {
 		/* In thousandths of the unit, rounded to the three digits that are printed. */
 		uint64_t milli = ns / (units[unit].ns / 1000);
+		int decimals = 0;
 
 		if (unit < 2 && milli >= 1000000)
 			continue;
 		if (milli < 9995)
-			milli = (milli + 5) / 10 * 10;
+			decimals = 2;
 		else if (milli < 99950)
-			milli = (milli + 50) / 100 * 100;
-		else
-			milli = (milli + 500) / 1000 * 1000;
-		if (milli >= 1000000 && unit < 2)
+			decimals = 1;
+		milli = round_to(milli, steps[decimals]);
+		if (unit < 2 && milli >= 1000000)
 			continue; /* rounding has carried it into the next unit */
-		snprintf(out, TMK_FORMAT_MAX, "%.*f %s",
-			 milli < 10000 ? 2 :
-			 milli < 100000 ? 1 :
-					  0,
-			 (double)milli / 1000, units[unit].name);
+		snprintf(out, TMK_FORMAT_MAX, "%.*f %s", decimals, (double)milli / 1000,
+			 units[unit].name);
 		return out;
 	}
 }

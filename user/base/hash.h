@@ -77,11 +77,10 @@ struct tmk_index {
  * Walks the slots that were inserted under `hash`. `pos` (uint32_t) is what tmk_index_remove() takes;
  * leave the loop after a removal.
  */
-#define TMK_INDEX_FOR_EACH(ix, h, pos, slot)                                                       \
-	for ((pos) = (h) & (ix)->mask;                                                             \
-	     (ix)->buckets && (ix)->buckets[pos].slot1 &&                                          \
-	     ((slot) = (ix)->buckets[pos].slot1 - 1, 1);                                           \
-	     (pos) = ((pos) + 1) & (ix)->mask)                                                     \
+#define TMK_INDEX_FOR_EACH(ix, h, pos, slot)                                        \
+	for ((pos) = (h) & (ix)->mask; (ix)->buckets && (ix)->buckets[pos].slot1 && \
+				       ((slot) = (ix)->buckets[pos].slot1 - 1, 1);  \
+	     (pos) = ((pos) + 1) & (ix)->mask)                                      \
 		if ((ix)->buckets[pos].hash == (h))
 
 static inline void tmk_index_put(struct tmk_index *ix, uint32_t hash, uint32_t slot1)

@@ -43,7 +43,7 @@ struct tmk_out_file_options {
 	 * is overwritten (-ELOOP, -EMLINK, -EEXIST otherwise).
 	 */
 	bool no_follow;
-	bool has_avoid;	 /* refuse (-EDEADLK) the file with this identity, untouched */
+	bool has_avoid; /* refuse (-EDEADLK) the file with this identity, untouched */
 	dev_t avoid_dev;
 	ino_t avoid_ino;
 };

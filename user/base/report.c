@@ -24,14 +24,17 @@ void tmk_report_set_quiet(int quiet)
 static size_t utf8_decode(const unsigned char *s, size_t len, uint32_t *cp)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n;
+	size_t n = 2;
 
 	if (s[0] < 0x80) {
 		*cp = s[0];
 		return 1;
 	}
-	n = s[0] >= 0xf0 && s[0] < 0xf8 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc0 ? 2 : 0;
-	if (!n || s[0] >= 0xf8 || n > len)
+	if (s[0] < 0xc0 || s[0] >= 0xf8)
+		return 0;
+	n += s[0] >= 0xe0;
+	n += s[0] >= 0xf0;
+	if (n > len)
 		return 0;
 	*cp = s[0] & (0x7fu >> n);
 	for (size_t i = 1; i < n; i++) {

@@ -40,7 +40,8 @@ void tmk_raw_reader_identity(const struct tmk_raw_reader *r, dev_t *dev, ino_t *
  * one. After an error every further call gives the same.
  */
 int tmk_raw_reader_next(struct tmk_raw_reader *r, const struct tmk_rec **rec, const char **why);
-uint64_t tmk_raw_reader_offset(const struct tmk_raw_reader *r); /* of the next record, for messages */
+uint64_t
+tmk_raw_reader_offset(const struct tmk_raw_reader *r); /* of the next record, for messages */
 
 /* What a walk over all records finds, from the current position; the position stays. */
 struct tmk_raw_scan {

@@ -77,6 +77,20 @@ static int raw_map(struct tmk_raw_reader *r, int fd, const char **why)
 	return 0;
 }
 
+static const char *errno_reason(int err)
+{
+	switch (-err) {
+	case ENOENT:
+		return "no such file; check the path";
+	case EACCES:
+		return "permission denied; ask its owner, or use sudo";
+	case ENOMEM:
+		return "out of memory; the file may be too large to be mapped";
+	default:
+		return strerror(-err);
+	}
+}
+
 int tmk_raw_reader_open(struct tmk_raw_reader **out, const char *path, const char **why)
 {
 	struct tmk_raw_reader *r;
@@ -108,9 +122,7 @@ cleanup:
 	if (err) {
 		tmk_raw_reader_close(r);
 		if (!*why)
-			*why = err == -ENOENT ? "no such file; check the path" :
-			       err == -EACCES ? "permission denied; ask its owner or use sudo" :
-						strerror(-err);
+			*why = errno_reason(err);
 		return err;
 	}
 	*out = r;

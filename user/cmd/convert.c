@@ -149,10 +149,12 @@ static int convert_run(const struct convert_options *o, struct tmk_raw_reader *r
 	if (err == -ENOMEM)
 		tmk_error("%s: out of memory", o->raw);
 	if (!err && !f->n_sessions) {
-		tmk_error("%s: no session in it, so nothing was written; was a marked program running?",
-			  o->raw);
+		tmk_error(
+			"%s: no session in it, so nothing was written; was a marked program running?",
+			o->raw);
 	} else if (!err) {
 		status = tmk_finish_exit(f);
+		tmk_finish_tell(f, o->raw);
 		if (status == TMK_EXIT_OK && tmk_runtime3_file_skipped(&sinks[0]))
 			status = TMK_EXIT_LOSS;
 	} else if (n_sinks) {
@@ -166,7 +168,9 @@ static int convert_run(const struct convert_options *o, struct tmk_raw_reader *r
 
 int tmk_cmd_convert(int argc, char **argv)
 {
-	static const struct argp argp = { option_table, option_parse, "RAW", doc, NULL, NULL, NULL };
+	static const struct argp argp = {
+		option_table, option_parse, "RAW", doc, NULL, NULL, NULL
+	};
 	struct convert_options o = { 0 };
 	struct tmk_out_path path = { 0 };
 	struct tmk_raw_reader *raw = NULL;

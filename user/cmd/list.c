@@ -205,7 +205,8 @@ static int all_show(void)
 	if (!shown)
 		tmk_note("no process carries tickmark markers");
 	if (hidden)
-		tmk_note("%zu processes of other users were not looked into; run as root", hidden);
+		tmk_note("%zu process%s could not be looked into%s", hidden, hidden == 1 ? "" : "es",
+			 geteuid() ? "; run as root" : "");
 	return TMK_EXIT_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ struct record_options {
 	size_t n_pids;
 	char **command; /* NULL: none */
 	const char *output, *raw;
+	char command_line[256]; /* our own, for the raw file's header; cut if longer */
 	uint64_t duration_ns; /* 0: no end */
 	bool strict, quiet;
 };
@@ -179,7 +181,7 @@ static int raw_open(struct tmk_capture *c, const struct record_options *o)
 
 	if (!o->raw)
 		return TMK_EXIT_OK;
-	err = tmk_raw_writer_open(&c->raw, o->raw, "tickmark record");
+	err = tmk_raw_writer_open(&c->raw, o->raw, o->command_line);
 	if (!err)
 		return TMK_EXIT_OK;
 	tmk_error("%s: %s; choose another place for the raw capture", o->raw, strerror(-err));
@@ -205,6 +207,11 @@ static int prepare(struct tmk_recorder *r, const struct record_options *o, struc
 
 	if (missing) {
 		tmk_error("tracing needs %s, which this process lacks; run as root (sudo)", missing);
+		return TMK_EXIT_FAILED;
+	}
+	if (!tmk_privilege_initial_pids()) {
+		tmk_error("this is a pid namespace of its own (a container), where the kernel's pids are "
+			  "other ones; run tickmark on the host");
 		return TMK_EXIT_FAILED;
 	}
 	status = tmk_recorder_init(r);
@@ -235,6 +242,15 @@ static int run(struct tmk_recorder *r, const struct record_options *o, const str
 	return status;
 }
 
+static void command_line_join(struct record_options *o, char **argv)
+{
+	size_t at = 0;
+
+	for (int i = 0; argv[i] && at < sizeof(o->command_line) - 1; i++)
+		at += snprintf(o->command_line + at, sizeof(o->command_line) - at, "%s%s", i ? " " : "",
+			       argv[i]);
+}
+
 int tmk_cmd_record(int argc, char **argv)
 {
 	static const struct argp argp = { option_table, option_parse, "-p PID\n-- COMMAND [ARGUMENT...]",
@@ -246,6 +262,7 @@ int tmk_cmd_record(int argc, char **argv)
 
 	if (!o)
 		return memory_failure();
+	command_line_join(o, argv);
 	argp_err_exit_status = TMK_EXIT_USAGE;
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, o);
 	tmk_report_set_quiet(o->quiet);

@@ -173,45 +173,45 @@ int tmk_recorder_load(struct tmk_recorder *r)
 	return TMK_EXIT_FAILED;
 }
 
-/* An output that failed has said so itself, with its name, or will when it is closed. */
-static int output_failure(int err)
+/* What a failure returns that has been told to the person already. */
+#define SAID (-ECANCELED)
+
+static int failure(const struct tmk_recorder *r, int err)
 {
-	if (err == -ENOMEM)
-		tmk_error("out of memory; what was written so far is whole");
+	/* An output that failed has said so itself, with its name, or will when it is closed. */
+	if (err != SAID && (err != r->capture.err || err == -ENOMEM))
+		tmk_error("the recording was cut short: %s; what was written so far is whole",
+			  strerror(-err));
 	return TMK_EXIT_FAILED;
 }
 
-/* Attaches to what the target maps now. Returns the number of new objects or -errno, having said why. */
+/* Attaches to what the target maps now. Returns the number of new objects, SAID, or -errno. */
 static int target_attach(struct tmk_recorder *r, struct tmk_target *t)
 {
 	char why[512];
 	int n, err;
 
 	err = tmk_capture_process(&r->capture, t);
-	if (err) {
-		output_failure(err);
+	if (err)
 		return err;
-	}
 	n = tmk_target_attach(t, &r->bpf, &r->method, why, sizeof(why));
 	if (n < 0) {
 		tmk_error("%s", why);
-		return n;
+		return SAID;
 	}
 	err = n ? tmk_capture_sessions(&r->capture, t) : 0;
-	if (err) {
-		output_failure(err);
-		return err;
-	}
-	return n;
+	return err ? err : n;
 }
 
 int tmk_recorder_attach(struct tmk_recorder *r)
 {
 	for (size_t i = 0; i < r->n_targets; i++) {
-		struct tmk_target *t = &r->targets[i];
+		int n = target_attach(r, &r->targets[i]);
 
-		if (target_attach(r, t) < 0 || watch(r, t->pidfd))
-			return TMK_EXIT_FAILED;
+		if (n >= 0)
+			n = watch(r, r->targets[i].pidfd);
+		if (n < 0)
+			return failure(r, n);
 	}
 	tmk_capture_start(&r->capture);
 	return TMK_EXIT_OK;
@@ -231,10 +231,8 @@ static int spawn_mapped(void *ctx, pid_t pid, bool exec)
 		err = tmk_target_open(t, pid, tmk_target_incarnation(0));
 		if (!err)
 			err = watch(r, t->pidfd);
-		if (err) {
-			tmk_error("%s: %s", r->command, strerror(-err));
+		if (err)
 			return err;
-		}
 	} else if (exec) {
 		tmk_target_exec(t, t->incarnation);
 	}
@@ -248,6 +246,8 @@ int tmk_recorder_spawn(struct tmk_recorder *r, char **argv)
 	r->command = argv[0];
 	tmk_capture_start(&r->capture);
 	err = tmk_spawn_start(&r->spawn, argv, &r->old_mask, spawn_mapped, r);
+	if (err == SAID)
+		return TMK_EXIT_FAILED;
 	if (err) {
 		tmk_error("%s: cannot be run: %s%s", argv[0], strerror(-err),
 			  err == -ENOENT ? "; give its path, or a name that is on PATH" : "");
@@ -344,8 +344,10 @@ static int execs_handle(struct tmk_recorder *r)
 			if ((uint32_t)t->process.pid != r->execs[i].tgid || t->gone)
 				continue;
 			tmk_target_exec(t, r->execs[i].incarnation);
-			if (target_attach(r, t) == -ENOMEM)
-				err = -ENOMEM;
+			/* What cannot be attached to has been told; the other targets go on. */
+			err = target_attach(r, t);
+			if (err > 0 || err == SAID)
+				err = 0;
 		}
 	}
 	r->n_execs = 0;
@@ -433,7 +435,7 @@ int tmk_recorder_run(struct tmk_recorder *r, uint64_t duration_ns, bool quiet)
 		return TMK_EXIT_FAILED;
 	}
 	if (err)
-		return output_failure(err);
+		return failure(r, err);
 	return r->spawn.pid ? markers_missing(r) : TMK_EXIT_OK;
 }
 

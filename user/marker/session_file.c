@@ -47,7 +47,8 @@ struct tmk_session_file {
 };
 
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tmk_session_file *files; /* all that are open */
+static struct tmk_session_file *files;	   /* all that are open */
+static struct tmk_session_file *abandoned; /* a parent's, in a forked child */
 
 /* --- time and threads */
 
@@ -76,6 +77,15 @@ static int cancel_hold(void)
 static void cancel_release(int state)
 {
 	pthread_setcancelstate(state, NULL);
+}
+
+/*
+ * The library knows of forks by pthread_atfork(), which clone() and _Fork() go past. Before anything
+ * reaches the file, the kernel is asked.
+ */
+static bool is_ours(const struct tmk_session_file *f)
+{
+	return (uint32_t)getpid() == f->pid;
 }
 
 /* --- opening */
@@ -227,6 +237,10 @@ static int flush_locked(struct tmk_session_file *f)
 {
 	int cancel, err;
 
+	if (!is_ours(f)) {
+		tmk_buf_clear(&f->out.buf);
+		return 0;
+	}
 	cancel = cancel_hold();
 	descriptor_check(&f->out);
 	err = tmk_out_file_flush(&f->out);
@@ -425,8 +439,8 @@ static void empty_strict_rewrite(struct tmk_session_file *f)
 }
 
 /*
- * Of a copy in a forked child nothing is touched: another thread of the parent may have been in the
- * middle of it. Only the descriptor goes; the memory stays lost, once a session and fork.
+ * Of a copy in a forked child nothing is used or freed: another thread of the parent may have been in
+ * the middle of it. Only the descriptor goes; the memory is kept, once a session and fork.
  */
 void tmk_session_file_abandon(struct tmk_session_file *f)
 {
@@ -435,15 +449,22 @@ void tmk_session_file_abandon(struct tmk_session_file *f)
 	descriptor_check(&f->out);
 	if (f->out.fd >= 0)
 		close(f->out.fd);
+	f->out.fd = -1;
 	cancel_release(cancel);
+	tmk_session_files_lock();
+	f->next = abandoned;
+	abandoned = f;
+	tmk_session_files_unlock();
 }
 
 int tmk_session_file_close(struct tmk_session_file *f)
 {
 	int cancel, err;
 
-	if (!f)
+	if (!is_ours(f)) {
+		tmk_session_file_abandon(f);
 		return 0;
+	}
 	files_remove(f);
 	cancel = cancel_hold();
 	if (!f->strict)

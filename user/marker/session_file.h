@@ -58,7 +58,7 @@ void tmk_session_file_edge(struct tmk_session_file *f, const struct tmk_edge_eve
 /* Returns 0 or the first write error, noted for tmk_last_error(). */
 int tmk_session_file_flush(struct tmk_session_file *f);
 
-/* Writes the closing line and frees. Returns as flush does. NULL is fine. */
+/* Writes the closing line and frees. Returns as flush does. */
 int tmk_session_file_close(struct tmk_session_file *f);
 
 /* Lets go of a parent's file in a forked child. */

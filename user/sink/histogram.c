@@ -16,8 +16,8 @@ static unsigned int octave_of(uint64_t value)
 
 static unsigned int step_of(uint64_t value, unsigned int octave)
 {
-	return octave ? (unsigned int)(value >> (octave - 1)) - TMK_HISTOGRAM_STEPS :
-			(unsigned int)value;
+	return octave ? (unsigned int)(value >> (octave - 1)) - TMK_HISTOGRAM_STEPS
+		      : (unsigned int)value;
 }
 
 static uint64_t step_middle(unsigned int octave, unsigned int step)

@@ -120,7 +120,7 @@ static void comm_sanitize(char out[32], const char *comm)
 {
 	size_t n = 0;
 
-	for (; comm[n] && n < 16; n++) {
+	for (; n < 16 && comm[n]; n++) {
 		char c = comm[n];
 		bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 			  (c >= '0' && c <= '9') || c == '_' || (n && (c == '.' || c == '-'));

@@ -356,7 +356,8 @@ int tmk_runtime3_file_new(struct tmk_sink *out, const struct tmk_out_path *path,
 	sink->path = path;
 	if (options)
 		sink->options = *options;
-	*out = (struct tmk_sink){ &runtime3_ops, sink };
+	out->ops = &runtime3_ops;
+	out->self = sink;
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 #include "runtime3/runtime3.h"
 
 struct tmk_session_view {
-	uint32_t index;	     /* 0, 1, 2… in the order of appearance in this capture */
+	uint32_t index; /* 0, 1, 2… in the order of appearance in this capture */
 	uint32_t pid, ns_pid;
 	uint64_t session_id; /* in its process */
 	const char *comm;    /* raw bytes from the target, ended by a NUL */
@@ -35,7 +35,7 @@ struct tmk_op_view {
 	const struct tmk_session_view *session;
 	const struct tmk_r3_site *site;
 	struct tmk_str op_name; /* raw bytes */
-	uint32_t site_index;	/* counts up over the capture, never used again; 0: never described */
+	uint32_t site_index; /* counts up over the capture, never used again; 0: never described */
 	struct tmk_r3_op op;
 };
 
@@ -95,7 +95,8 @@ struct tmk_sink_ops {
 	int (*on_edge)(void *self, const struct tmk_edge_view *e);
 	int (*on_unfinished)(void *self, const struct tmk_unfinished_view *u);
 	int (*on_loss)(void *self, uint64_t lost_total); /* when the count has grown */
-	int (*on_tide)(void *self); /* all that is known so far has been handed over: a time to flush */
+	int (*on_tide)(
+		void *self); /* all that is known so far has been handed over: a time to flush */
 	int (*on_finish)(void *self, const struct tmk_finish_view *f);
 	void (*free)(void *self);
 };

@@ -106,9 +106,8 @@ static void table_write(FILE *out, const struct row *rows, size_t n)
 
 static void operations_print(struct tmk_summary *sum)
 {
-	static const struct row heading = {
-		{ "operation", "count", "total", "share", "mean", "p50", "p99", "max" }
-	};
+	static const struct row heading = { { "operation", "count", "total", "share", "mean", "p50",
+					      "p99", "max" } };
 	const struct tmk_summary_name **sorted = calloc(sum->n_names, sizeof(*sorted));
 	struct row *rows = calloc(ROWS_MAX + 1, sizeof(*rows));
 	size_t n = 0, shown;
@@ -188,8 +187,8 @@ static void sessions_print(FILE *out, const struct tmk_finish_view *f)
 
 static void unfinished_print(const struct tmk_summary *sum, const struct tmk_finish_view *f)
 {
-	size_t shown = sum->n_unfinished < TMK_SUMMARY_UNFINISHED ? sum->n_unfinished :
-								   TMK_SUMMARY_UNFINISHED;
+	size_t shown = sum->n_unfinished < TMK_SUMMARY_UNFINISHED ? sum->n_unfinished
+								  : TMK_SUMMARY_UNFINISHED;
 	char a[TMK_FORMAT_MAX];
 
 	for (size_t i = 0; i < shown; i++) {
