@@ -60,7 +60,7 @@ $(B)/libtickmark.a: $(LIB_OBJS)
 	ar rcs $@ $(B)/lib/libtickmark.o
 
 # --- BPF
-.SECONDARY: $(BPF_SRCS:bpf/%.bpf.c=$(B)/%.bpf.o)
+.SECONDARY: $(BPF_SRCS:bpf/%.bpf.c=$(B)/%.bpf.o) $(SKELS)
 $(B)/%.bpf.o: bpf/%.bpf.c include/capture_abi.h include/tickmark/marker_abi.h $(wildcard vmlinux/*.h bpf/*.h)
 	@mkdir -p $(@D)
 	$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
@@ -91,4 +91,5 @@ include scripts/scripts.mk
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B) -type f -name '*.d' 2>/dev/null)
+# (Below release/ it is cargo that keeps such files.)
+-include $(shell find $(B) -name release -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -122,7 +122,7 @@ enum tmk_loss_cause {
 };
 
 struct tmk_rec_end {
-	struct tmk_rec h; /* time: after the last probe was detached and the rings were empty */
+	struct tmk_rec h; /* time: from then on no hit counted; the rings were read to their end after it */
 	tmk_u32 status;	  /* enum tmk_capture_status, as the loader knows it */
 	tmk_u32 pad;
 	tmk_u64 start_ns; /* CLOCK_MONOTONIC when every probe was attached */

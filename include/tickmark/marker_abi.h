@@ -41,14 +41,15 @@ typedef uint64_t tmk_u64;
 #define TMK_DESC_MAGIC 0x4b4d5401u
 
 /* Upper bounds. A descriptor never holds more; a longer string is cut, and says so in its flags. */
-#define TMK_STRING_MAX 1024u /* bytes of one string, without its NUL */
+#define TMK_STRING_MAX 1024u  /* bytes of one string, without its NUL */
 #define TMK_STRINGS_MAX 4000u /* bytes of all strings of one descriptor, with their NULs */
 
 enum tmk_desc_kind {
-	TMK_DESC_SESSION = 1, /* entrypoint, phase, profile, [analysis_id], [build_id], features... */
-	TMK_DESC_SITE = 2,    /* static_id, op, inputs... */
-	TMK_DESC_EDGE = 3,    /* from_static_id, to_static_id */
-	TMK_DESC_NAME = 4,    /* one name: an operation's output */
+	/* entrypoint, phase, profile, [analysis_id], [build_id], features... */
+	TMK_DESC_SESSION = 1,
+	TMK_DESC_SITE = 2, /* static_id, op, inputs... */
+	TMK_DESC_EDGE = 3, /* from_static_id, to_static_id */
+	TMK_DESC_NAME = 4, /* one name: an operation's output */
 };
 
 enum tmk_desc_flags {
@@ -76,8 +77,8 @@ struct tmk_desc {
 	tmk_u32 bytes;	/* of `strings`; at most TMK_STRINGS_MAX */
 	tmk_u32 count;	/* number of strings */
 	tmk_u64 serial; /* TMK_DESC_SESSION: the session_id; otherwise 0 */
-#if !defined(__bpf__) && !defined(__cplusplus) /* C++ has no such member; the bytes are there */
-	char strings[];
+#if !defined(__bpf__) && !defined(__cplusplus)
+	char strings[]; /* without a name elsewhere, but there all the same */
 #endif
 };
 

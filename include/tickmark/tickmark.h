@@ -42,8 +42,10 @@
  * to its parent's file, and finishing it leaves that file alone. Operations that were open at the fork
  * are the parent's to end.
  *
- * Link one copy of the library into a process: either libtickmark.so, or libtickmark.a in one place. Two
- * copies would each number their sessions from 1, and a tracer could not tell these apart.
+ * A tracer knows a site by its address. A site in a library that is unloaded, with another put in its
+ * place, would keep its old name in a capture that goes on meanwhile: intern the sites of such plugins.
+ * Several copies of this library in one process (plugins that were linked with libtickmark.a) are fine:
+ * each is attached to by itself, and a session belongs to the copy that opened it.
  *
  * Works from C (C11) and C++ (C++17) with gcc and clang, on x86-64 and arm64 Linux, at every level of
  * optimisation. Other languages call the functions of the same names that the library exports; what
@@ -75,12 +77,12 @@ struct tmk_config {
 	size_t size; /* sizeof(struct tmk_config), set by the initialisers: lets the struct grow */
 	const char *entrypoint; /* e.g. "Gpt::forward" */
 	enum tmk_phase phase;
-	const char *profile; /* build profile; default (also for NULL) "release" */
+	const char *profile;		   /* build profile; default (also for NULL) "release" */
 	const char *const *cargo_features; /* may be NULL when n_cargo_features is 0 */
 	size_t n_cargo_features;
 	const char *analysis_id; /* NULL: not known, and left out of the file */
 	const char *build_id;	 /* likewise */
-	int strict; /* in-process file: 1 writes the seed's fields only, without tickmark's own */
+	int strict; /* in-process file: 1 writes ProfileSession's fields only, without tickmark's own */
 };
 
 /*
@@ -226,20 +228,23 @@ TMK_API int tmk_edge_record_slow(struct tmk_session *s, const char *from, const 
 
 /* ---- Nothing below adds to what can be called; it is how the above is made inline. ---- */
 
-static inline struct tmk_config tmk_config_train(const char *entrypoint)
+static inline struct tmk_config tmk_config_of(const char *entrypoint, enum tmk_phase phase)
 {
-	struct tmk_config config = { sizeof(struct tmk_config), entrypoint, TMK_PHASE_TRAIN,
-				     "release", NULL, 0, NULL, NULL, 0 };
+	struct tmk_config config = {
+		sizeof(struct tmk_config), entrypoint, phase, "release", NULL, 0, NULL, NULL, 0
+	};
 
 	return config;
 }
 
+static inline struct tmk_config tmk_config_train(const char *entrypoint)
+{
+	return tmk_config_of(entrypoint, TMK_PHASE_TRAIN);
+}
+
 static inline struct tmk_config tmk_config_infer(const char *entrypoint)
 {
-	struct tmk_config config = { sizeof(struct tmk_config), entrypoint, TMK_PHASE_INFER,
-				     "release", NULL, 0, NULL, NULL, 0 };
-
-	return config;
+	return tmk_config_of(entrypoint, TMK_PHASE_INFER);
 }
 
 #define TMK_INLINE extern inline __attribute__((gnu_inline, always_inline, nothrow))
@@ -274,7 +279,9 @@ TMK_INLINE const volatile tmk_switch_word *tmk_switch_address(void)
 #ifndef TMK_NO_INLINE
 TMK_INLINE int tmk_enabled(void)
 {
-	return __builtin_expect(__atomic_load_n(tmk_switch_address(), __ATOMIC_RELAXED) != 0, 0) ? 1 : 0;
+	uint64_t word = __atomic_load_n(tmk_switch_address(), __ATOMIC_RELAXED);
+
+	return __builtin_expect(word != 0, 0) ? 1 : 0;
 }
 
 TMK_INLINE struct tmk_op tmk_op_begin(struct tmk_session *s, const struct tmk_desc *site)
@@ -302,7 +309,9 @@ TMK_INLINE int tmk_op_end(struct tmk_session *s, struct tmk_op op, const char *o
 TMK_INLINE int tmk_edge_record(struct tmk_session *s, const char *from_static_id,
 			       const char *to_static_id, uint64_t duration_ns)
 {
-	return tmk_enabled() ? tmk_edge_record_slow(s, from_static_id, to_static_id, duration_ns) : 0;
+	if (!tmk_enabled())
+		return 0;
+	return tmk_edge_record_slow(s, from_static_id, to_static_id, duration_ns);
 }
 #endif /* TMK_NO_INLINE */
 
@@ -315,9 +324,9 @@ namespace tickmark
 /* An operation that ends with the block it was begun in. Not thread-safe by itself. */
 class op_scope
 {
-    public:
+      public:
 	op_scope(struct tmk_session *s, const struct tmk_desc *site) noexcept
-		: session_(s), op_(tmk_op_begin(s, site))
+	    : session_(s), op_(tmk_op_begin(s, site))
 	{
 	}
 
@@ -338,7 +347,7 @@ class op_scope
 		return tmk_op_end(session_, op, output);
 	}
 
-    private:
+      private:
 	struct tmk_session *session_;
 	struct tmk_op op_;
 };
@@ -371,9 +380,9 @@ static inline void tmk_op_scope_end(struct tmk_op_scope *scope)
 	(void)tmk_op_end(scope->session, scope->op, NULL);
 }
 
-#define TMK_OP_SCOPE(s, site)                                                                      \
-	struct tmk_op_scope TMK_PASTE_(tmk_scope_at_, __LINE__)                                    \
-		__attribute__((cleanup(tmk_op_scope_end), unused)) =                               \
+#define TMK_OP_SCOPE(s, site)                                        \
+	struct tmk_op_scope TMK_PASTE_(tmk_scope_at_, __LINE__)      \
+		__attribute__((cleanup(tmk_op_scope_end), unused)) = \
 			tmk_op_scope_begin((s), (site))
 #endif /* __cplusplus */
 
@@ -433,31 +442,31 @@ static inline void tmk_op_scope_end(struct tmk_op_scope *scope)
 	(TMK_OK_(static_id) &&          \
 	 TMK_PASTE_(TMK_PASTE_(TMK_OK, TMK_COUNT_(__VA_ARGS__)), _)(__VA_ARGS__))
 
-#define TMK_SITE_HEAD_(static_id, ...)                                                             \
-	TMK_DESC_MAGIC, TMK_DESC_SITE, 0, sizeof(TMK_STRINGS_(static_id, __VA_ARGS__)) - 1,        \
+#define TMK_SITE_HEAD_(static_id, ...)                                                      \
+	TMK_DESC_MAGIC, TMK_DESC_SITE, 0, sizeof(TMK_STRINGS_(static_id, __VA_ARGS__)) - 1, \
 		1 + TMK_COUNT_(__VA_ARGS__), 0
 #define TMK_SITE_LONG_ "the strings of a site are longer together than TMK_STRINGS_MAX"
 #define TMK_SITE_STRING_ "a string of a site is longer than TMK_STRING_MAX or has a NUL inside"
 
 #ifdef __cplusplus
-#define TMK_SITE(name, static_id, ...)                                                             \
-	static const ::tickmark::site<sizeof(TMK_STRINGS_(static_id, __VA_ARGS__))> name           \
-		__attribute__((unused)) = { { TMK_SITE_HEAD_(static_id, __VA_ARGS__) },            \
-					    { TMK_STRINGS_(static_id, __VA_ARGS__) } };            \
-	static_assert(sizeof(TMK_STRINGS_(static_id, __VA_ARGS__)) - 1 <= TMK_STRINGS_MAX,         \
-		      TMK_SITE_LONG_);                                                             \
+#define TMK_SITE(name, static_id, ...)                                                     \
+	static const ::tickmark::site<sizeof(TMK_STRINGS_(static_id, __VA_ARGS__))> name   \
+		__attribute__((unused)) = { { TMK_SITE_HEAD_(static_id, __VA_ARGS__) },    \
+					    { TMK_STRINGS_(static_id, __VA_ARGS__) } };    \
+	static_assert(sizeof(TMK_STRINGS_(static_id, __VA_ARGS__)) - 1 <= TMK_STRINGS_MAX, \
+		      TMK_SITE_LONG_);                                                     \
 	static_assert(TMK_STRINGS_OK_(static_id, __VA_ARGS__), TMK_SITE_STRING_)
 #else
 /* To give a value to a flexible array is an extension of both compilers. */
 #define TMK_SITE(name, static_id, ...)                                                             \
-	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")            \
-	static const struct tmk_desc name __attribute__((unused)) = {                              \
-		TMK_SITE_HEAD_(static_id, __VA_ARGS__), { TMK_STRINGS_(static_id, __VA_ARGS__) }   \
-	};                                                                                         \
+	_Pragma("GCC diagnostic push")                                                             \
+		_Pragma("GCC diagnostic ignored \"-Wpedantic\"") static const struct tmk_desc name \
+		__attribute__((unused)) = { TMK_SITE_HEAD_(static_id, __VA_ARGS__),                \
+					    { TMK_STRINGS_(static_id, __VA_ARGS__) } };            \
 	_Static_assert(TMK_STRINGS_OK_(static_id, __VA_ARGS__), TMK_SITE_STRING_);                 \
-	_Pragma("GCC diagnostic pop")                                                              \
-	_Static_assert(sizeof(TMK_STRINGS_(static_id, __VA_ARGS__)) - 1 <= TMK_STRINGS_MAX,        \
-		       TMK_SITE_LONG_)
+	_Pragma("GCC diagnostic pop") _Static_assert(                                              \
+		sizeof(TMK_STRINGS_(static_id, __VA_ARGS__)) - 1 <= TMK_STRINGS_MAX,               \
+		TMK_SITE_LONG_)
 #endif
 
 #endif /* TICKMARK_H */

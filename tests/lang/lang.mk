@@ -45,12 +45,7 @@ endef
 $(foreach way,$(LANG_WAYS),$(eval $(call LANG_RULES,$(way))))
 
 LANG_PROGRAMS = $(LANG_WAYS:%=$(LANG_DIR)/c-%) $(LANG_WAYS:%=$(LANG_DIR)/cxx-%) \
-	$(LANG_DIR)/c-neighbour $(LANG_DIR)/plugin_host $(LANG_DIR)/plugin-shared.so $(LANG_DIR)/plugin-archive.so
-
-$(LANG_DIR)/c-neighbour: tests/lang/sdt_neighbour.c tests/lang/user.c $(B)/libtickmark.a
-	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(LANG_WARN) -Iinclude $(SAN) -O2 tests/lang/sdt_neighbour.c tests/lang/user.c -o $@ \
-		$(LANG_ARCHIVE)
+	$(LANG_DIR)/plugin_host $(LANG_DIR)/plugin-shared.so $(LANG_DIR)/plugin-archive.so
 
 $(LANG_DIR)/plugin-shared.so: tests/lang/user.c $(B)/libtickmark.so
 	@mkdir -p $(@D)
@@ -71,12 +66,12 @@ LANG_PROGRAMS += $(LANG_DIR)/rust-shared $(LANG_DIR)/rust-archive
 
 $(LANG_DIR)/rust-shared: tests/lang/user.rs $(B)/libtickmark.so
 	@mkdir -p $(@D)
-	rustc --edition 2021 -D warnings -O $< -o $@ -L native=$(B) -l dylib=tickmark \
+	env -u MAKEFLAGS -u MFLAGS rustc --edition 2021 -D warnings -O $< -o $@ -L native=$(B) -l dylib=tickmark \
 		-C link-arg=-Wl,-rpath,$(abspath $(B))
 
 $(LANG_DIR)/rust-archive: tests/lang/user.rs $(B)/libtickmark.a
 	@mkdir -p $(@D)
-	rustc --edition 2021 -D warnings -O $< -o $@ -L native=$(B) -l static=tickmark
+	env -u MAKEFLAGS -u MFLAGS rustc --edition 2021 -D warnings -O $< -o $@ -L native=$(B) -l static=tickmark
 endif
 endif
 

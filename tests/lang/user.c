@@ -10,18 +10,18 @@
 
 #include <tickmark/tickmark.h>
 
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
-			exit(1);                                                                   \
-		}                                                                                  \
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			exit(1);                                                                \
+		}                                                                               \
 	} while (0)
 
 /* A static constant that nobody uses is no reason for a warning. */
 TMK_SITE(unused, "", "");
-TMK_SITE(many, "operation:train:M::f:1", "add", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11",
-	 "12", "13", "14", "15", "16");
+TMK_SITE(many, "operation:train:M::f:1", "add", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10",
+	 "11", "12", "13", "14", "15", "16");
 TMK_SITE(plain, "operation:train:M::f:2", "matmul");
 
 /* What other languages call, and what C calls where a function's address is taken. */

@@ -351,3 +351,16 @@ def test_other_tools_see_the_same_markers(job, build, record, tmp_path, tracefs,
     assert tracer.wait() == 0, tracer.report()
     assert balanced(verified(out)[-1]["capture"])
     assert target.alive()
+
+
+def test_conf21_two_copies_of_the_library_in_one_process(job, build, record, tmp_path, verified):
+    target = job("tests/live/copies", build / "libtickmark.so.0")
+    tracer = record("-p", target.pid, "-o", f"{tmp_path}/", attached_to=target.pid)
+    assert target.wait() == 0
+    assert tracer.wait() == 0, tracer.report()
+    found = {}
+    for path in tmp_path.iterdir():
+        lines = verified(path)
+        found[lines[0]["entrypoint"]] = {op["op"] for op in operations(lines)}
+        assert len(operations(lines)) == 100
+    assert found == {"Linked": {"linked"}, "Loaded": {"loaded"}}

@@ -162,7 +162,7 @@ static const char profile_session[] =
 	"{\"kind\":\"operation\",\"event_id\":\"train-op-4-3\",\"op\":\"\",\"static_id\":\"\","
 	"\"inputs\":[],\"step\":4,\"duration_ns\":10506}\n";
 
-static void conf30_strict_gives_the_seeds_bytes(void **state)
+static void conf30_strict_gives_profile_sessions_bytes(void **state)
 {
 	const struct tmk_runtime3_file_options strict = { .strict = true };
 	struct run *r = run_new(in_dir("s.jsonl"), &strict);
@@ -175,7 +175,7 @@ static void conf30_strict_gives_the_seeds_bytes(void **state)
 	file_check(in_dir("s.jsonl"));
 }
 
-/* Own fields follow the base fields, so a line without them is the seed's. */
+/* Own fields follow the base fields, so a line without them is ProfileSession's. */
 static void conf29_own_fields_come_last(void **state)
 {
 	struct run *r = run_new(in_dir("s.jsonl"), NULL);
@@ -303,7 +303,7 @@ static void conf08_a_session_without_events(void **state)
 		struct run *r = run_new(in_dir("z.jsonl"), &o);
 
 		feed_session(r->f, A, 1);
-		/* An unfinished operation is no event of the seed's. */
+		/* An unfinished operation is no event of ProfileSession's. */
 		feed_begin(r->f, A, 1, 1, SITE, 3, 10);
 		feed_capture_end(r->f, TMK_CAPTURE_STOPPED, 90);
 		run_free(r);
@@ -753,7 +753,7 @@ static void discard_removes_what_was_written(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(conf30_strict_gives_the_seeds_bytes),
+		TEST(conf30_strict_gives_profile_sessions_bytes),
 		TEST(conf29_own_fields_come_last),
 		TEST(capture_line),
 		TEST(capture_line_of_a_capture_cut_short),

@@ -40,7 +40,7 @@ void tmk_target_exec(struct tmk_target *t, uint32_t incarnation)
 	t->process.start_ticks = before.start_ticks;
 }
 
-static bool has_ended(const struct tmk_target *t)
+bool tmk_target_ended(const struct tmk_target *t)
 {
 	struct pollfd p = { .fd = t->pidfd, .events = POLLIN };
 
@@ -102,7 +102,7 @@ static int object_attach(struct tmk_target *t, struct tmk_bpf *b, const struct t
 	}
 	err = tmk_links_attach(&t->links, b, m, t->process.pid, o, &kind);
 	if (err) {
-		if (has_ended(t))
+		if (tmk_target_ended(t))
 			snprintf(why, cap, "process %d (%s) ended before it could be attached to",
 				 t->process.pid, t->process.comm);
 		else
@@ -119,6 +119,7 @@ int tmk_target_attach(struct tmk_target *t, struct tmk_bpf *b, const struct tmk_
 {
 	int n = 0, err;
 
+	snprintf(why, cap, "process %d (%s): out of memory", t->process.pid, t->process.comm);
 	err = tmk_process_scan(&t->process);
 	if (err < 0) {
 		snprintf(why, cap, "process %d (%s): cannot read its mappings: %s", t->process.pid,

@@ -45,6 +45,9 @@ void tmk_target_exec(struct tmk_target *t, uint32_t incarnation);
 int tmk_target_attach(struct tmk_target *t, struct tmk_bpf *b, const struct tmk_method *m, char *why,
 		      size_t cap);
 
+/* Whether the process has ended, reaped or not. */
+bool tmk_target_ended(const struct tmk_target *t);
+
 /* Detaches; no hit of this process is counted any more. */
 void tmk_target_detach(struct tmk_target *t, struct tmk_bpf *b);
 

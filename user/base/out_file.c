@@ -68,6 +68,7 @@ int tmk_out_file_open(struct tmk_out_file *f, const char *path, tmk_whole_fn who
 	memset(f, 0, sizeof(*f));
 	f->fd = -1;
 	f->whole = whole;
+	f->killable = options && options->killable;
 	f->path = strdup(path);
 	if (!f->path)
 		return -ENOMEM;
@@ -99,12 +100,25 @@ static int out_reopen(struct tmk_out_file *f)
 	return 0;
 }
 
+/* How many of the `len` bytes at `data` go into one write. */
+static size_t write_size(const struct tmk_out_file *f, const char *data, size_t len)
+{
+	const size_t page = 4096;
+	size_t n;
+
+	if (!f->killable || len <= page)
+		return len;
+	n = f->whole(data, page);
+	return n ? n : len; /* a unit of more than a page */
+}
+
 static int out_write(struct tmk_out_file *f)
 {
 	size_t done = 0;
 
 	while (done < f->buf.len) {
-		ssize_t n = write(f->fd, f->buf.data + done, f->buf.len - done);
+		const char *data = f->buf.data + done;
+		ssize_t n = write(f->fd, data, write_size(f, data, f->buf.len - done));
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -32,6 +32,7 @@ struct tmk_out_file {
 	int fd;	 /* -1 while parked or closed */
 	int err; /* sticky, negative errno */
 	bool regular;
+	bool killable; /* may be killed at any time: see tmk_out_file_options */
 	dev_t dev;
 	ino_t ino;
 	off_t end; /* regular files: where the last whole unit that was written ends */

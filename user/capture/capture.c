@@ -54,6 +54,12 @@ void tmk_capture_start(struct tmk_capture *c)
 	c->end.real_start_ns = clock_ns(CLOCK_REALTIME);
 }
 
+void tmk_capture_stop(struct tmk_capture *c)
+{
+	c->end.mono_end_ns = clock_ns(CLOCK_MONOTONIC);
+	c->end.real_end_ns = clock_ns(CLOCK_REALTIME);
+}
+
 static void header_fill(struct tmk_rec *h, unsigned char kind, size_t bytes, const struct tmk_target *t)
 {
 	memset(h, 0, sizeof(*h));
@@ -178,8 +184,7 @@ int tmk_capture_finish(struct tmk_capture *c, enum tmk_capture_status status, ui
 	tide_tell(c, clock_ns(CLOCK_MONOTONIC));
 	header_fill(&c->end.h, TMK_REC_END, sizeof(c->end), NULL);
 	c->end.status = balanced && !c->err ? status : TMK_CAPTURE_FAILED;
-	c->end.mono_end_ns = c->end.h.time;
-	c->end.real_end_ns = clock_ns(CLOCK_REALTIME);
+	c->end.h.time = c->end.mono_end_ns;
 	c->end.hit_cost_ns = hit_cost_ns;
 	own_record(c, &c->end.h);
 	return c->err ? c->err : balanced ? 0 : -EPROTO;

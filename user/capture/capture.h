@@ -32,6 +32,9 @@ int tmk_capture_record(void *capture, const struct tmk_rec *rec, size_t len);
 /* Notes the moment from which the capture counts. */
 void tmk_capture_start(struct tmk_capture *c);
 
+/* Notes the moment from which no hit counts any more: the end that the capture states. */
+void tmk_capture_stop(struct tmk_capture *c);
+
 /* These return 0 or `err`. First: who a target is, and which sessions its registry shows. */
 int tmk_capture_process(struct tmk_capture *c, const struct tmk_target *t);
 int tmk_capture_sessions(struct tmk_capture *c, const struct tmk_target *t);

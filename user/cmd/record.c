@@ -147,7 +147,7 @@ static int memory_failure(void)
 static int outputs_open(struct outputs *out, struct tmk_capture *c, const struct record_options *o)
 {
 	const char *path = o->output ? o->output : o->raw ? NULL : DEFAULT_OUTPUT;
-	struct tmk_runtime3_file_options options = { .strict = o->strict };
+	struct tmk_runtime3_file_options options = { .strict = o->strict, .live = true };
 	char why[256];
 	int err;
 

@@ -195,6 +195,9 @@ static int target_attach(struct tmk_recorder *r, struct tmk_target *t)
 	if (err)
 		return err;
 	n = tmk_target_attach(t, &r->bpf, &r->method, why, sizeof(why));
+	/* A process that has ended meanwhile is reported as such, not as a fault. */
+	if (n == -ESRCH && tmk_target_ended(t))
+		return 0;
 	if (n < 0) {
 		tmk_error("%s", why);
 		return SAID;
@@ -208,6 +211,11 @@ int tmk_recorder_attach(struct tmk_recorder *r)
 	for (size_t i = 0; i < r->n_targets; i++) {
 		int n = target_attach(r, &r->targets[i]);
 
+		if (!n && tmk_target_ended(&r->targets[i])) {
+			tmk_error("process %d (%s) ended before it could be attached to",
+				  r->targets[i].process.pid, r->targets[i].process.comm);
+			return TMK_EXIT_FAILED;
+		}
 		if (n >= 0)
 			n = watch(r, r->targets[i].pidfd);
 		if (n < 0)
@@ -422,6 +430,7 @@ int tmk_recorder_run(struct tmk_recorder *r, uint64_t duration_ns, bool quiet)
 	/* The filter first: from here on no hit counts, and begins and ends stop at one moment. */
 	for (size_t i = 0; i < r->n_targets; i++)
 		tmk_bpf_target_drop(&r->bpf, r->targets[i].process.pid);
+	tmk_capture_stop(&r->capture);
 	for (size_t i = 0; i < r->n_targets; i++)
 		tmk_target_detach(&r->targets[i], &r->bpf);
 	if (err)

@@ -120,9 +120,20 @@ static void session_free(struct tmk_session *s)
 	free(s);
 }
 
+/*
+ * Unique in the process also where several copies of the library live in it (a plugin that was linked
+ * with a copy of its own): the upper half comes from where this copy lies.
+ */
+static uint64_t id_next(void)
+{
+	static uint32_t last;
+	uint64_t copy = (uintptr_t)&tmk_switch / sizeof(tmk_switch) & 0x7fffffff;
+
+	return copy << 32 | __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
 static struct tmk_session *session_new(const struct tmk_config *c)
 {
-	static uint64_t last_id;
 	struct tmk_session *s = aligned_alloc(__alignof__(*s), sizeof(*s));
 
 	if (!s)
@@ -130,7 +141,7 @@ static struct tmk_session *session_new(const struct tmk_config *c)
 	memset(s, 0, sizeof(*s));
 	s->phase = c->phase;
 	s->fork_depth = tmk_fork_depth();
-	s->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+	s->id = id_next();
 	s->desc = desc_new(c, s->id);
 	if (s->desc)
 		return s;

@@ -97,7 +97,8 @@ void tmk_capture_line(struct tmk_buf *b, const struct tmk_finish_view *f, size_t
 		.unfinished = t->unfinished,
 		.truncated = t->truncated,
 		.pid = s->pid,
-		.comm = { s->comm, strlen(s->comm) },
+		/* Absent where the process was gone before it could be asked. */
+		.comm = { s->comm[0] ? s->comm : NULL, strlen(s->comm) },
 		.exit_known = t->exit_known,
 		.exit_status = t->exit_status,
 	};

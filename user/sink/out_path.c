@@ -160,8 +160,9 @@ char *tmk_out_path_session(const struct tmk_out_path *p, const struct tmk_sessio
 	comm_sanitize(comm, s->comm);
 	if (attempt)
 		snprintf(other, sizeof(other), "-%u", attempt + 1);
-	if (asprintf(&out, "%s/%s-%" PRIu32 "-%" PRIu64 "%s.jsonl", p->base, comm, s->pid,
-		     s->session_id, other) < 0)
+	/* The upper half of the number only tells copies of the library apart. */
+	if (asprintf(&out, "%s/%s-%" PRIu32 "-%" PRIu32 "%s.jsonl", p->base, comm, s->pid,
+		     (uint32_t)s->session_id, other) < 0)
 		return NULL;
 	return out;
 }

@@ -131,6 +131,7 @@ static int file_open(struct runtime3_sink *sink, struct session_file *f,
 	struct tmk_out_file_options o = {
 		/* Names that others can foresee may have been planted; the user's own was meant. */
 		.no_follow = sink->path->mode == TMK_OUT_DIR || s->index,
+		.killable = sink->options.live,
 		.has_avoid = sink->options.has_avoid,
 		.avoid_dev = sink->options.avoid_dev,
 		.avoid_ino = sink->options.avoid_ino,

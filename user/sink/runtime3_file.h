@@ -19,6 +19,7 @@
 
 struct tmk_runtime3_file_options {
 	bool strict;	/* base fields only */
+	bool live;	/* a recording, which may be killed: leave whole lines even then */
 	bool has_avoid; /* a file that must not be overwritten: the input */
 	dev_t avoid_dev;
 	ino_t avoid_ino;
