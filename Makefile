@@ -52,10 +52,14 @@ $(B)/libtickmark.so.$(SOVERSION): $(LIB_OBJS)
 $(B)/libtickmark.so: $(B)/libtickmark.so.$(SOVERSION)
 	ln -sf $(<F) $@
 
-# One relocatable object with everything internal made local: no name of ours can clash.
+# One relocatable object with everything internal made local: no name of ours can clash. But for the
+# symbol of the notes' base: its section is shared with the probes of other objects, and a linker that
+# drops our copy must find theirs by that name.
 $(B)/libtickmark.a: $(LIB_OBJS)
 	ld -r -o $(B)/lib/libtickmark.o $^
-	objcopy --localize-hidden $(B)/lib/libtickmark.o
+	readelf -sW $(B)/lib/libtickmark.o | awk '$$6 == "HIDDEN" && $$8 != "_.stapsdt.base" { print $$8 }' \
+		>$(B)/lib/libtickmark.hidden
+	objcopy --localize-symbols=$(B)/lib/libtickmark.hidden $(B)/lib/libtickmark.o
 	rm -f $@
 	ar rcs $@ $(B)/lib/libtickmark.o
 

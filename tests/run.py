@@ -37,13 +37,18 @@ class Tally:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
+# cmocka 1.1.7 puts the group's name before both.
+GROUP_BEGIN = re.compile(r"\[={10}\] (?:\S.*: )?Running (\d+) test\(s\)\.")
+GROUP_END = re.compile(r"\[={10}\] (?:\S.*: )?\d+ test\(s\) run\.")
+
+
 def cmocka_tally(text):
     """From cmocka's own report; a test that was announced but has no result has failed."""
     tally = Tally()
-    announced = sum(int(n) for n in re.findall(r"\[={10}\] Running (\d+) test", text))
+    announced = sum(int(n) for n in GROUP_BEGIN.findall(text))
     # The lists of names that follow a group's end repeat its results: look inside the groups only.
-    for group in re.split(r"\[={10}\] Running \d+ test\(s\)\.", text)[1:]:
-        group = re.split(r"\[={10}\] \d+ test\(s\) run\.", group)[0]
+    for group in GROUP_BEGIN.sub("\0", text).split("\0")[1:]:
+        group = GROUP_END.split(group)[0]
         tally.passed += len(re.findall(r"\[ +OK \] ", group))
         tally.failed += len(re.findall(r"\[  (?:FAILED|ERROR)   ?\] \w", group))
         tally.skipped += len(re.findall(r"\[  SKIPPED \] ", group))
@@ -63,10 +68,10 @@ def run_unit(build):
             status, out, err = f"none after {UNIT_SECONDS} s", late.stdout or b"", late.stderr or b""
         out, err = out.decode(errors="replace"), err.decode(errors="replace")
         tally = cmocka_tally(out)
-        if status != 0 and tally.failed == 0:
-            tally.failed += 1  # e.g. a leak, found after the last test
+        if tally.failed == 0 and (status != 0 or tally.ran() == 0):
+            tally.failed += 1  # e.g. a leak, found after the last test; or no report that we can read
         print(f"unit    {binary.name:28} {tally}", flush=True)
-        if tally.failed or tally.ran() == 0:
+        if tally.failed:
             print(f"{out}{err}{binary}: exit status {status}", flush=True)
         total.add(tally)
     return total

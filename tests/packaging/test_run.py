@@ -29,6 +29,7 @@ text without an end[       OK ] first
 [       OK ] fourth
 [==========] 1 test(s) run.
 """
+NAMED = WHOLE.replace("=] ", "=] tests: ")  # as cmocka 1.1.7 has it
 DIED = """\
 [==========] Running 5 test(s).
 [ RUN      ] first
@@ -38,7 +39,8 @@ DIED = """\
 
 
 @pytest.mark.parametrize("text, passed, failed, skipped", [
-    (WHOLE, 2, 1, 1), (DIED, 1, 4, 0), ("", 0, 0, 0)], ids=["whole", "died", "nothing"])
+    (WHOLE, 2, 1, 1), (NAMED, 2, 1, 1), (DIED, 1, 4, 0), ("", 0, 0, 0)],
+    ids=["whole", "named", "died", "nothing"])
 def test_cmocka_report(text, passed, failed, skipped):
     tally = run.cmocka_tally(text)
     assert (tally.passed, tally.failed, tally.skipped) == (passed, failed, skipped)
@@ -65,6 +67,12 @@ def test_an_exit_status_alone_fails(tmp_path):
     done = unit_layer(tmp_path, test_a="echo '[==========] Running 1 test(s).'; echo '[       OK ] a'; exit 23")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
+
+
+def test_a_report_that_nobody_can_read_fails(tmp_path):
+    done = unit_layer(tmp_path, test_a="echo all is well")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
 
 
 def test_nothing_run_fails(tmp_path):

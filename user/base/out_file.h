@@ -44,6 +44,11 @@ struct tmk_out_file_options {
 	 * is overwritten (-ELOOP, -EMLINK, -EEXIST otherwise).
 	 */
 	bool no_follow;
+	/*
+	 * Write in small groups of whole units. A SIGKILL stops a write at the end of a page, so of a large
+	 * one a unit that is cut would nearly always remain; small ones leave the kernel little to cut.
+	 */
+	bool killable;
 	bool has_avoid; /* refuse (-EDEADLK) the file with this identity, untouched */
 	dev_t avoid_dev;
 	ino_t avoid_ino;

@@ -15,8 +15,14 @@ struct tmk_rings {
 	struct ring_buffer *rb;
 	tmk_rings_record_fn fn;
 	void *ctx;
-	int err; /* what stopped the reading */
-	uint64_t *reserved; /* producer positions of one round, one a ring */
+	int err; /* what stopped the reading for good */
+	struct ring_state {
+		uint64_t reserved; /* producer position of this round */
+		uint64_t last;	   /* time of the last record read */
+		bool done;
+	} *state; /* one a ring */
+	struct ring_state *reading;
+	unsigned int budget; /* records that the slice in progress may still take */
 	uint64_t delivered[TMK_REC_MARKERS];
 	uint64_t invalid[TMK_REC_MARKERS];
 };
@@ -27,9 +33,11 @@ static int sample_take(void *ctx, void *data, size_t len)
 	const struct tmk_rec *rec = data;
 	int err;
 
+	r->budget--;
 	/* The header was written by our own programs: a short one would be a fault of ours. */
 	if (len < sizeof(*rec) || rec->bytes > len)
-		return 0;
+		return r->budget ? 0 : -EAGAIN;
+	r->reading->last = rec->time;
 	err = r->fn(r->ctx, rec, rec->bytes);
 	if (rec->kind < TMK_REC_MARKERS) {
 		if (err == -EINVAL)
@@ -39,7 +47,8 @@ static int sample_take(void *ctx, void *data, size_t len)
 	}
 	if (err && err != -EINVAL)
 		r->err = err;
-	return r->err;
+	/* The record counts as read; a refusal here only ends the slice. */
+	return r->err ? r->err : r->budget ? 0 : -EAGAIN;
 }
 
 int tmk_rings_new(struct tmk_rings **out, struct tmk_bpf *b, tmk_rings_record_fn fn, void *ctx)
@@ -53,8 +62,8 @@ int tmk_rings_new(struct tmk_rings **out, struct tmk_bpf *b, tmk_rings_record_fn
 	r->bpf = b;
 	r->fn = fn;
 	r->ctx = ctx;
-	r->reserved = calloc(b->n_rings, sizeof(*r->reserved));
-	if (!r->reserved) {
+	r->state = calloc(b->n_rings, sizeof(*r->state));
+	if (!r->state) {
 		err = -ENOMEM;
 		goto cleanup;
 	}
@@ -80,7 +89,7 @@ void tmk_rings_free(struct tmk_rings *r)
 	if (!r)
 		return;
 	ring_buffer__free(r->rb);
-	free(r->reserved);
+	free(r->state);
 	free(r);
 }
 
@@ -92,28 +101,67 @@ int tmk_rings_epoll_fd(const struct tmk_rings *r)
 /* Stores become visible to another CPU a little after the clock moved on; far less than this. */
 #define TIDE_SLACK_NS 100000
 
+/* Records of one slice of every ring together. */
+#define SLICES_TOTAL 32768u
+
 /*
  * A program reads the clock after it reserved its place, so what is stamped before `ts` was reserved
  * before the producer positions were read below. Once the consumer has passed those, it was delivered.
  */
+/* The ring that is furthest behind in time, of those not read to the end of this round. */
+static struct ring_state *ring_choose(struct tmk_rings *r)
+{
+	struct ring_state *best = NULL;
+
+	for (unsigned int i = 0; i < r->bpf->n_rings; i++) {
+		struct ring_state *s = &r->state[i];
+
+		if (!s->done && (!best || s->last < best->last))
+			best = s;
+	}
+	return best;
+}
+
+static int slice_consume(struct tmk_rings *r, struct ring_state *s)
+{
+	struct ring *ring = ring_buffer__ring(r->rb, s - r->state);
+	int n;
+
+	r->reading = s;
+	/* All slices together stay far below what the assembler holds to put it in order. */
+	r->budget = SLICES_TOTAL / r->bpf->n_rings;
+	n = ring__consume(ring);
+	if (r->err)
+		return r->err;
+	if (n < 0 && n != -EAGAIN)
+		return n;
+	/* Short of its budget: it met its end, or a record that is being written. */
+	s->done = r->budget || ring__consumer_pos(ring) >= s->reserved;
+	return 0;
+}
+
 int tmk_rings_consume(struct tmk_rings *r, uint64_t *tide)
 {
+	struct ring_state *s;
 	struct timespec ts;
-	int n;
+	int err;
 
 	*tide = 0;
 	if (r->err)
 		return r->err;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	for (unsigned int i = 0; i < r->bpf->n_rings; i++)
-		r->reserved[i] = ring__producer_pos(ring_buffer__ring(r->rb, i));
-	n = ring_buffer__consume(r->rb);
-	if (r->err)
-		return r->err;
-	if (n < 0)
-		return n;
 	for (unsigned int i = 0; i < r->bpf->n_rings; i++) {
-		if (ring__consumer_pos(ring_buffer__ring(r->rb, i)) < r->reserved[i])
+		r->state[i].reserved = ring__producer_pos(ring_buffer__ring(r->rb, i));
+		r->state[i].done = false;
+	}
+	/* In slices, the ring behind first: a backlog then comes nearly in order, however long it is. */
+	while ((s = ring_choose(r))) {
+		err = slice_consume(r, s);
+		if (err)
+			return err;
+	}
+	for (unsigned int i = 0; i < r->bpf->n_rings; i++) {
+		if (ring__consumer_pos(ring_buffer__ring(r->rb, i)) < r->state[i].reserved)
 			return 0;
 	}
 	*tide = ts.tv_sec * 1000000000ull + ts.tv_nsec - TIDE_SLACK_NS;
