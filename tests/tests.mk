@@ -30,8 +30,8 @@ $(B)/tests/tools/%: tests/tools/%.c $(CORE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $< -o $@ $(CORE_OBJS) $(ALL_LDFLAGS) $(TRACER_LIBS)
 
-# Users of the library in other languages; may add to TEST_PROGRAMS.
--include tests/lang/lang.mk
+# Users of the library in other languages and kinds of link; fills TEST_PROGRAMS.
+include tests/lang/lang.mk
 
 .PHONY: test-programs
 test-programs: all $(UNIT_BINS) $(LIVE_BINS) $(TOOL_BINS) $(B)/bench/target $(TEST_PROGRAMS)

@@ -255,6 +255,19 @@ def test_hostile_names_reach_no_terminal(convert, work):
     assert b"\x1b" not in (work / "out.jsonl").read_bytes()
 
 
+def test_large_capture(tickmark, build, work, jsonl):
+    """Two rings, four threads, nested operations, many tides: all there, in the order of their ends."""
+    n = 200000
+    subprocess.run([build / "tests/tools/raw_synth", "in.tmk", str(n)], check=True, timeout=60)
+    tickmark("convert", "in.tmk", "-q", status=0)
+    ops = operations(jsonl(work / "in.jsonl"))
+    ends = [op["start_ns"] + op["duration_ns"] for op in ops]
+    assert len(ops) == n and ends == sorted(ends)
+    # The counter follows the begins: one each 1000 ns.
+    assert all(op["start_ns"] == 10**9 + 1000 * (int(op["event_id"].rsplit("-", 1)[1]) - 1) for op in ops)
+    tickmark("check", "in.jsonl", status=0)
+
+
 # --- what does not
 
 def damaged():

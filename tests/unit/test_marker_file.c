@@ -568,6 +568,64 @@ static void conf20_conf26_strings_of_any_bytes(void **state)
 	free(text);
 }
 
+static void another_site_at_the_same_address(void **state)
+{
+	struct tmk_desc *place = malloc(sizeof(*place) + 64);
+	struct tmk_session *s = session_new(true);
+	struct tmk_op op;
+	char *text;
+	size_t n;
+
+	(void)state;
+	assert_non_null(place);
+	*place = (struct tmk_desc){ TMK_DESC_MAGIC, TMK_DESC_SITE, 0, 8, 2, 0 };
+	memcpy(place->strings, "id1\0op1", 8);
+	op = tmk_op_begin(s, place);
+	tmk_op_end(s, tmk_op_begin(s, place), NULL);
+	/* As when a plugin is unloaded and another takes its place. */
+	memcpy(place->strings, "id2\0op2", 8);
+	tmk_op_end(s, tmk_op_begin(s, place), NULL);
+	memset(place, 0xff, sizeof(*place) + 64);
+	assert_int_equal(tmk_op_end(s, op, NULL), 0);
+	assert_int_equal(tmk_session_finish(s), 0);
+	free(place);
+	text = lines_read(&n);
+	assert_has(text, "op-0-2\",\"op\":\"op1\",\"static_id\":\"id1\"");
+	assert_has(text, "op-0-3\",\"op\":\"op2\",\"static_id\":\"id2\"");
+	assert_has(text, "op-0-1\",\"op\":\"op1\",\"static_id\":\"id1\"");
+	free(text);
+}
+
+/* More sites than the first tables hold. */
+static void thousands_of_sites(void **state)
+{
+	struct tmk_session *s = session_new(true);
+	struct tmk_check_counts counts;
+	char id[32], *text;
+	size_t n;
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 3000; i++) {
+			snprintf(id, sizeof(id), "site-%d", i);
+			tmk_op_end(s, tmk_op_begin(s, tmk_site_intern(id, id, NULL, 0)), id);
+		}
+	}
+	assert_int_equal(tmk_session_finish(s), 0);
+	assert_accepted(path, &counts);
+	text = lines_read(&n);
+	for (int i = 0; i < 3000; i += 100) {
+		char want[128];
+
+		snprintf(
+			want, sizeof(want),
+			"-%d\",\"op\":\"site-%d\",\"static_id\":\"site-%d\",\"inputs\":[],\"output\":\"site-%d\"",
+			3001 + i, i, i, i);
+		assert_has(text, want);
+	}
+	free(text);
+}
+
 /* --- edges */
 
 static void conf22_conf23_edges_are_verbatim(void **state)
@@ -1226,6 +1284,8 @@ int main(void)
 		cmocka_unit_test(conf19_long_strings_are_cut_and_say_so),
 		cmocka_unit_test(conf19_long_config_is_cut_and_says_so),
 		cmocka_unit_test(conf20_conf26_strings_of_any_bytes),
+		cmocka_unit_test(another_site_at_the_same_address),
+		cmocka_unit_test(thousands_of_sites),
 		cmocka_unit_test(conf21_child_never_writes_the_parents_file),
 		cmocka_unit_test(conf22_conf23_edges_are_verbatim),
 		cmocka_unit_test(conf30_strict_has_no_own_field),

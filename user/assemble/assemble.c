@@ -467,32 +467,18 @@ static int assembler_end(struct tmk_assembler *a, const struct tmk_rec_end *end,
 }
 
 /* The size of a kind's records, where they all have the same; 0 for kinds that do not exist. */
-static size_t record_size(uint8_t kind)
-{
-	switch (kind) {
-	case TMK_REC_SESSION_OPEN:
-	case TMK_REC_SESSION_FINISH:
-		return sizeof(struct tmk_rec_session);
-	case TMK_REC_OP_BEGIN:
-		return sizeof(struct tmk_rec_op_begin);
-	case TMK_REC_OP_END:
-		return sizeof(struct tmk_rec_op_end);
-	case TMK_REC_EDGE:
-		return sizeof(struct tmk_rec_edge);
-	case TMK_REC_EXEC:
-		return sizeof(struct tmk_rec);
-	case TMK_REC_PROCESS:
-		return sizeof(struct tmk_rec_process);
-	case TMK_REC_GONE:
-		return sizeof(struct tmk_rec_gone);
-	case TMK_REC_TIDE:
-		return sizeof(struct tmk_rec_tide);
-	case TMK_REC_END:
-		return sizeof(struct tmk_rec_end);
-	default:
-		return 0;
-	}
-}
+static const uint16_t record_sizes[UINT8_MAX + 1] = {
+	[TMK_REC_SESSION_OPEN] = sizeof(struct tmk_rec_session),
+	[TMK_REC_SESSION_FINISH] = sizeof(struct tmk_rec_session),
+	[TMK_REC_OP_BEGIN] = sizeof(struct tmk_rec_op_begin),
+	[TMK_REC_OP_END] = sizeof(struct tmk_rec_op_end),
+	[TMK_REC_EDGE] = sizeof(struct tmk_rec_edge),
+	[TMK_REC_EXEC] = sizeof(struct tmk_rec),
+	[TMK_REC_PROCESS] = sizeof(struct tmk_rec_process),
+	[TMK_REC_GONE] = sizeof(struct tmk_rec_gone),
+	[TMK_REC_TIDE] = sizeof(struct tmk_rec_tide),
+	[TMK_REC_END] = sizeof(struct tmk_rec_end),
+};
 
 static bool record_well_formed(const struct tmk_rec *rec, size_t len)
 {
@@ -502,7 +488,7 @@ static bool record_well_formed(const struct tmk_rec *rec, size_t len)
 		return false;
 	if (rec->kind == TMK_REC_DESCRIBE)
 		return rec->bytes >= sizeof(struct tmk_rec_describe);
-	return rec->bytes >= sizeof(*rec) && rec->bytes == record_size(rec->kind);
+	return rec->bytes && rec->bytes == record_sizes[rec->kind];
 }
 
 static int record_take(struct tmk_assembler *a, const struct tmk_rec *rec)

@@ -6,6 +6,9 @@
 
 #include <errno.h>
 
+/* What the allocator adds to each object, so that many small ones are not cheaper than they are. */
+#define ALLOCATION_OVERHEAD 16
+
 void tmk_names_init(struct tmk_names *t, struct tmk_budget *budget, const struct tmk_seed *seed)
 {
 	memset(t, 0, sizeof(*t));
@@ -34,13 +37,21 @@ static struct tmk_named *name_find(const struct tmk_names *t, uint32_t hash, uin
 	return NULL;
 }
 
-const struct tmk_named *tmk_names_find(const struct tmk_names *t, uint32_t incarnation,
-				       uint64_t object, uint16_t kind)
+const struct tmk_named *tmk_names_find(struct tmk_names *t, uint32_t incarnation, uint64_t object,
+				       uint16_t kind)
 {
+	/* Descriptors are at least 24 bytes long; those of one kind lie side by side. */
+	const struct tmk_named **recent =
+		&t->recent[((object >> 4) + kind * 37) % TMK_NAMES_RECENT];
+	const struct tmk_named *n = *recent;
 	uint32_t pos;
 
-	return name_find(t, name_hash(t, incarnation, object, kind), incarnation, object, kind,
-			 &pos);
+	if (n && n->object == object && n->incarnation == incarnation && n->kind == kind)
+		return n;
+	n = name_find(t, name_hash(t, incarnation, object, kind), incarnation, object, kind, &pos);
+	if (n)
+		*recent = n;
+	return n;
 }
 
 static struct tmk_str str_keep(char **to, struct tmk_str s)
@@ -52,38 +63,38 @@ static struct tmk_str str_keep(char **to, struct tmk_str s)
 	return kept;
 }
 
-static struct tmk_named *named_new(const struct tmk_desc_view *d)
+/* One allocation holds it all; a rendered site is copied into it, since its own has room to spare. */
+static int named_new(const struct tmk_desc_view *d, struct tmk_named **out)
 {
 	bool is_site = d->kind == TMK_DESC_SITE, is_edge = d->kind == TMK_DESC_EDGE;
 	const struct tmk_str *a = &d->strings[is_site ? 1 : 0];
 	size_t bytes = a->len + (is_edge ? d->strings[1].len : 0);
+	struct tmk_r3_site site = { 0 };
 	struct tmk_named *n;
 	char *to;
 
-	n = calloc(1, sizeof(*n) + bytes);
-	if (!n)
-		return NULL;
-	n->kind = d->kind;
-	n->cut = d->flags & 0xff;
-	to = n->strings;
-	n->a = str_keep(&to, *a);
-	if (is_edge)
-		n->b = str_keep(&to, d->strings[1]);
-	if (is_site && tmk_r3_site_render(&n->site, d->strings[0], d->strings[1], d->strings + 2,
-					  d->count - 2, n->cut)) {
-		free(n);
-		return NULL;
+	if (is_site && tmk_r3_site_render(&site, d->strings[0], d->strings[1], d->strings + 2,
+					  d->count - 2, d->flags & 0xff))
+		return -ENOMEM;
+	bytes += sizeof(*n) + site.len;
+	n = calloc(1, bytes);
+	if (n) {
+		n->kind = d->kind;
+		n->cut = d->flags & 0xff;
+		n->cost = bytes + ALLOCATION_OVERHEAD;
+		to = n->strings;
+		n->a = str_keep(&to, *a);
+		if (is_edge)
+			n->b = str_keep(&to, d->strings[1]);
+		if (is_site) {
+			n->site = site;
+			n->site.json = to;
+			memcpy(to, site.json, site.len);
+		}
 	}
-	n->cost = sizeof(*n) + bytes + n->site.len;
-	return n;
-}
-
-static void named_free(struct tmk_named *n)
-{
-	if (!n)
-		return;
-	tmk_r3_site_free(&n->site);
-	free(n);
+	tmk_r3_site_free(&site);
+	*out = n;
+	return n ? 0 : -ENOMEM;
 }
 
 static int names_slot(struct tmk_names *t, uint32_t *slot)
@@ -121,11 +132,11 @@ int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
 		return 0;
 	if (t->n_live == TMK_NAMES_MAX)
 		return -ENOSPC;
-	n = named_new(d);
-	if (!n)
-		return -ENOMEM;
+	err = named_new(d, &n);
+	if (err)
+		return err;
 	if (!tmk_budget_take(t->budget, n->cost)) {
-		named_free(n);
+		free(n);
 		return -ENOSPC;
 	}
 	err = names_slot(t, &slot);
@@ -146,7 +157,7 @@ int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
 	return 0;
 cleanup:
 	tmk_budget_give(t->budget, n->cost);
-	named_free(n);
+	free(n);
 	return err;
 }
 
@@ -154,6 +165,7 @@ void tmk_names_drop(struct tmk_names *t, uint32_t *list)
 {
 	uint32_t pos = 0;
 
+	memset(t->recent, 0, sizeof(t->recent));
 	while (*list) {
 		uint32_t slot = *list - 1;
 		struct tmk_named *n = t->slots[slot];
@@ -166,14 +178,14 @@ void tmk_names_drop(struct tmk_names *t, uint32_t *list)
 		t->free_slots[t->n_free++] = slot;
 		t->n_live--;
 		tmk_budget_give(t->budget, n->cost);
-		named_free(n);
+		free(n);
 	}
 }
 
 void tmk_names_free(struct tmk_names *t)
 {
 	for (uint32_t i = 0; i < t->n_slots; i++)
-		named_free(t->slots[i]);
+		free(t->slots[i]);
 	free(t->slots);
 	free(t->free_slots);
 	tmk_index_free(&t->index);

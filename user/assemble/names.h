@@ -11,6 +11,7 @@
 #include "base/hash.h"
 
 #define TMK_NAMES_MAX 65536u
+#define TMK_NAMES_RECENT 256u /* power of two */
 
 struct tmk_named {
 	uint64_t object;
@@ -20,7 +21,7 @@ struct tmk_named {
 	uint32_t index;		 /* counts up from 1 over the capture, never used again */
 	uint32_t next;		 /* of the same process: slot + 1, 0 ends the list */
 	size_t cost;		 /* what it takes of the budget */
-	struct tmk_r3_site site; /* TMK_DESC_SITE */
+	struct tmk_r3_site site; /* TMK_DESC_SITE; its text lies in `strings` */
 	struct tmk_str a, b;	 /* SITE: a = op; EDGE: a = from, b = to; NAME: a = the name */
 	char strings[];
 };
@@ -33,6 +34,8 @@ struct tmk_names {
 	uint32_t *free_slots;
 	uint32_t n_free, n_slots, cap;
 	uint32_t n_live, next_index;
+	/* Found lately, by address: few objects are hot, and those are looked up twice an operation. */
+	const struct tmk_named *recent[TMK_NAMES_RECENT];
 };
 
 /* `budget` is shared and outlives the names. */
@@ -46,8 +49,8 @@ int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
 		  const struct tmk_desc_view *d, uint32_t *list);
 
 /* NULL where it was never described. Valid until its process's list is dropped. */
-const struct tmk_named *tmk_names_find(const struct tmk_names *t, uint32_t incarnation,
-				       uint64_t object, uint16_t kind);
+const struct tmk_named *tmk_names_find(struct tmk_names *t, uint32_t incarnation, uint64_t object,
+				       uint16_t kind);
 
 /* Forgets all objects of a process. */
 void tmk_names_drop(struct tmk_names *t, uint32_t *list);

@@ -125,19 +125,20 @@ static void order_compact(struct tmk_order *o)
 /* Releases sorted keys from the head, up to `n` of them, as long as their time is <= `time`. */
 static int order_release(struct tmk_order *o, size_t n, uint64_t time, tmk_order_fn fn, void *ctx)
 {
+	const struct tmk_order_key *k, *end;
 	int err = 0;
 
 	order_sort(o);
-	for (; n && o->head < o->n && o->keys[o->head].time <= time && !err; n--) {
-		const struct tmk_order_key *k = &o->keys[o->head++];
-
-		if (k->time > o->floor)
-			o->floor = k->time;
-		if (o->head + ORDER_AHEAD < o->n)
-			__builtin_prefetch(slot_at(o, k[ORDER_AHEAD].slot));
+	k = o->keys + o->head;
+	end = o->keys + (o->n - o->head < n ? o->n : o->head + n);
+	while (k < end && k->time <= time && !err) {
+		__builtin_prefetch(slot_at(o, k[k + ORDER_AHEAD < end ? ORDER_AHEAD : 0].slot));
 		err = fn(ctx, (const struct tmk_rec *)slot_at(o, k->slot));
+		k++;
 	}
-	o->run_start = o->head;
+	if (k > o->keys + o->head && k[-1].time > o->floor)
+		o->floor = k[-1].time;
+	o->head = o->run_start = (size_t)(k - o->keys);
 	/* In steps that are large enough to cost nothing a record. */
 	if (o->head >= o->n - o->head)
 		order_compact(o);

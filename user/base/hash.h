@@ -42,7 +42,6 @@ static inline uint32_t tmk_hash2(const struct tmk_seed *s, uint64_t x, uint64_t 
 {
 	uint64_t h = tmk_fold(x ^ s->a, y ^ s->b);
 
-	h = tmk_fold(h ^ s->b, 0x9e3779b97f4a7c15ULL);
 	return (uint32_t)(h ^ h >> 32);
 }
 

@@ -19,7 +19,7 @@
 #include "base/buf.h"
 
 /* Bytes that gather before commit writes them. */
-#define TMK_OUT_FILE_CHUNK (128u * 1024)
+#define TMK_OUT_FILE_CHUNK (64u * 1024)
 
 /* The length of the longest prefix of whole units in `len` bytes at `data`, which begin with one. */
 typedef size_t (*tmk_whole_fn)(const char *data, size_t len);

@@ -1,42 +1,41 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The reader of the ring buffers. See rings.h.
+ * Reads all ring buffers, moves the tide, keeps the books. See rings.h.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 
+#include "capture/ring.h"
 #include "capture/rings.h"
 
 struct tmk_rings {
 	struct tmk_bpf *bpf;
-	struct ring_buffer *rb;
 	tmk_rings_record_fn fn;
 	void *ctx;
-	int err; /* what stopped the reading for good */
 	struct ring_state {
-		uint64_t reserved; /* producer position of this round */
-		uint64_t last;	   /* time of the last record read */
+		struct tmk_ring ring;
+		unsigned long reserved; /* producer position of this round */
+		uint64_t last;		/* time of the last record read */
 		bool done;
 	} *state; /* one a ring */
 	struct ring_state *reading;
-	unsigned int budget; /* records that the slice in progress may still take */
 	uint64_t delivered[TMK_REC_MARKERS];
 	uint64_t invalid[TMK_REC_MARKERS];
 };
 
-static int sample_take(void *ctx, void *data, size_t len)
+static int record_take(void *ctx, const void *data, size_t len)
 {
 	struct tmk_rings *r = ctx;
 	const struct tmk_rec *rec = data;
 	int err;
 
-	r->budget--;
 	/* The header was written by our own programs: a short one would be a fault of ours. */
 	if (len < sizeof(*rec) || rec->bytes > len)
-		return r->budget ? 0 : -EAGAIN;
+		return 0;
 	r->reading->last = rec->time;
 	err = r->fn(r->ctx, rec, rec->bytes);
 	if (rec->kind < TMK_REC_MARKERS) {
@@ -45,16 +44,13 @@ static int sample_take(void *ctx, void *data, size_t len)
 		else
 			r->delivered[rec->kind]++;
 	}
-	if (err && err != -EINVAL)
-		r->err = err;
-	/* The record counts as read; a refusal here only ends the slice. */
-	return r->err ? r->err : r->budget ? 0 : -EAGAIN;
+	return err == -EINVAL ? 0 : err;
 }
 
 int tmk_rings_new(struct tmk_rings **out, struct tmk_bpf *b, tmk_rings_record_fn fn, void *ctx)
 {
 	struct tmk_rings *r = calloc(1, sizeof(*r));
-	int err;
+	int err = 0;
 
 	*out = NULL;
 	if (!r)
@@ -63,39 +59,38 @@ int tmk_rings_new(struct tmk_rings **out, struct tmk_bpf *b, tmk_rings_record_fn
 	r->fn = fn;
 	r->ctx = ctx;
 	r->state = calloc(b->n_rings, sizeof(*r->state));
-	if (!r->state) {
+	if (!r->state)
 		err = -ENOMEM;
-		goto cleanup;
-	}
-	r->rb = ring_buffer__new(b->ring_fds[0], sample_take, r, NULL);
-	if (!r->rb) {
-		err = -errno;
-		goto cleanup;
-	}
-	for (unsigned int i = 1; i < b->n_rings; i++) {
-		err = ring_buffer__add(r->rb, b->ring_fds[i], sample_take, r);
-		if (err)
-			goto cleanup;
+	for (unsigned int i = 0; i < b->n_rings && !err; i++)
+		err = tmk_ring_open(&r->state[i].ring, b->ring_fds[i], b->ring_bytes);
+	if (err) {
+		tmk_rings_free(r);
+		return err;
 	}
 	*out = r;
 	return 0;
-cleanup:
-	tmk_rings_free(r);
-	return err;
 }
 
 void tmk_rings_free(struct tmk_rings *r)
 {
 	if (!r)
 		return;
-	ring_buffer__free(r->rb);
+	for (unsigned int i = 0; r->state && i < r->bpf->n_rings; i++)
+		tmk_ring_close(&r->state[i].ring);
 	free(r->state);
 	free(r);
 }
 
-int tmk_rings_epoll_fd(const struct tmk_rings *r)
+int tmk_rings_watch(const struct tmk_rings *r, int epoll)
 {
-	return ring_buffer__epoll_fd(r->rb);
+	/* By the edge: a ring is readable by level whenever it holds anything, and we would never sleep. */
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.fd = -1 };
+
+	for (unsigned int i = 0; i < r->bpf->n_rings; i++) {
+		if (epoll_ctl(epoll, EPOLL_CTL_ADD, r->bpf->ring_fds[i], &ev))
+			return -errno;
+	}
+	return 0;
 }
 
 /* Stores become visible to another CPU a little after the clock moved on; far less than this. */
@@ -124,19 +119,16 @@ static struct ring_state *ring_choose(struct tmk_rings *r)
 
 static int slice_consume(struct tmk_rings *r, struct ring_state *s)
 {
-	struct ring *ring = ring_buffer__ring(r->rb, s - r->state);
+	/* All slices together stay far below what the assembler holds to put it in order. */
+	unsigned int max = SLICES_TOTAL / r->bpf->n_rings;
 	int n;
 
 	r->reading = s;
-	/* All slices together stay far below what the assembler holds to put it in order. */
-	r->budget = SLICES_TOTAL / r->bpf->n_rings;
-	n = ring__consume(ring);
-	if (r->err)
-		return r->err;
-	if (n < 0 && n != -EAGAIN)
+	n = tmk_ring_read(&s->ring, s->reserved, max, record_take, r);
+	if (n < 0)
 		return n;
-	/* Short of its budget: it met its end, or a record that is being written. */
-	s->done = r->budget || ring__consumer_pos(ring) >= s->reserved;
+	/* Short of its share: it met its end, or a record that is being written. */
+	s->done = (unsigned int)n < max;
 	return 0;
 }
 
@@ -147,11 +139,9 @@ int tmk_rings_consume(struct tmk_rings *r, uint64_t *tide)
 	int err;
 
 	*tide = 0;
-	if (r->err)
-		return r->err;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	for (unsigned int i = 0; i < r->bpf->n_rings; i++) {
-		r->state[i].reserved = ring__producer_pos(ring_buffer__ring(r->rb, i));
+		r->state[i].reserved = tmk_ring_produced(&r->state[i].ring);
 		r->state[i].done = false;
 	}
 	/* In slices, the ring behind first: a backlog then comes nearly in order, however long it is. */
@@ -161,7 +151,7 @@ int tmk_rings_consume(struct tmk_rings *r, uint64_t *tide)
 			return err;
 	}
 	for (unsigned int i = 0; i < r->bpf->n_rings; i++) {
-		if (ring__consumer_pos(ring_buffer__ring(r->rb, i)) < r->state[i].reserved)
+		if (tmk_ring_consumed(&r->state[i].ring) < r->state[i].reserved)
 			return 0;
 	}
 	*tide = ts.tv_sec * 1000000000ull + ts.tv_nsec - TIDE_SLACK_NS;

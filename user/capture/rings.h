@@ -23,11 +23,14 @@ struct tmk_rings;
 int tmk_rings_new(struct tmk_rings **out, struct tmk_bpf *b, tmk_rings_record_fn fn, void *ctx);
 void tmk_rings_free(struct tmk_rings *r);
 
-/* Becomes readable when a ring fills; between, poll on a timer. */
-int tmk_rings_epoll_fd(const struct tmk_rings *r);
+/*
+ * Adds the rings to an epoll set, with data.fd = -1: an event says that one of them fills. Between such
+ * events, poll on a timer. 0 or -errno.
+ */
+int tmk_rings_watch(const struct tmk_rings *r, int epoll);
 
 /*
- * Reads all there is. *tide gets the time up to which nothing is missing any more, or 0 when a program
+ * Reads all that was there at the call. *tide gets the time up to which nothing is missing any more, or 0 when a program
  * was just writing (the next call will tell). Returns 0 or the callback's error.
  */
 int tmk_rings_consume(struct tmk_rings *r, uint64_t *tide);

@@ -165,7 +165,7 @@ int tmk_recorder_load(struct tmk_recorder *r)
 	if (!err)
 		err = tmk_rings_new(&r->capture.rings, &r->bpf, tmk_capture_record, &r->capture);
 	if (!err)
-		err = watch(r, tmk_rings_epoll_fd(r->capture.rings));
+		err = tmk_rings_watch(r->capture.rings, r->epoll);
 	if (!err)
 		return TMK_EXIT_OK;
 	tmk_privilege_explain(err, why, sizeof(why));
