@@ -73,7 +73,8 @@ $(B)/%.bpf.o: bpf/%.bpf.c include/capture_abi.h include/tickmark/marker_abi.h $(
 	rm -f $@.tmp
 
 $(B)/%.skel.h: $(B)/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
+	(echo '/* NOLINTBEGIN */' && $(BPFTOOL) gen skeleton $< name $*_bpf && echo '/* NOLINTEND */') >$@.tmp
+	mv $@.tmp $@
 
 # --- the tracer
 $(B)/obj/%.o: %.c | $(SKELS)

@@ -133,7 +133,8 @@ static __always_inline bool hit_open(struct hit *h, __u32 kind)
 	return h->ring;
 }
 
-static __always_inline void rec_fill(struct tmk_rec *r, const struct hit *h, __u32 kind, __u32 bytes)
+static __always_inline void rec_fill(struct tmk_rec *r, const struct hit *h, __u32 kind,
+				     __u32 bytes)
 {
 	r->bytes = bytes;
 	r->kind = kind;

@@ -37,7 +37,7 @@ enum tmk_source {
 };
 
 struct tmk_rec {
-	tmk_u16 bytes; /* of the whole record, this header included */
+	tmk_u16 bytes;	      /* of the whole record, this header included */
 	unsigned char kind;   /* enum tmk_rec_kind */
 	unsigned char source; /* enum tmk_source */
 	tmk_u32 incarnation;  /* which image of which process; unique in a capture, never 0 */
@@ -86,7 +86,7 @@ struct tmk_rec_describe {
 };
 
 struct tmk_rec_process {
-	struct tmk_rec h; /* time: when the loader met it */
+	struct tmk_rec h;    /* time: when the loader met it */
 	tmk_u64 start_ticks; /* field 22 of /proc/PID/stat */
 	tmk_u32 ns_pid;	     /* the pid that the process itself sees */
 	tmk_u32 pad;
@@ -96,7 +96,7 @@ struct tmk_rec_process {
 
 struct tmk_rec_gone {
 	struct tmk_rec h;
-	tmk_u32 known; /* 1: status is meaningful (the process was our child) */
+	tmk_u32 known;	/* 1: status is meaningful (the process was our child) */
 	tmk_u32 status; /* as waitpid(2) gives it */
 };
 
@@ -122,8 +122,9 @@ enum tmk_loss_cause {
 };
 
 struct tmk_rec_end {
-	struct tmk_rec h; /* time: from then on no hit counted; the rings were read to their end after it */
-	tmk_u32 status;	  /* enum tmk_capture_status, as the loader knows it */
+	struct tmk_rec
+		h; /* time: from then on no hit counted; the rings were read to their end after it */
+	tmk_u32 status; /* enum tmk_capture_status, as the loader knows it */
 	tmk_u32 pad;
 	tmk_u64 start_ns; /* CLOCK_MONOTONIC when every probe was attached */
 	tmk_u64 hits[TMK_REC_MARKERS];

@@ -43,8 +43,8 @@ static struct big sites[16];
 static unsigned int n_sites;
 
 /* A descriptor whose header says what it likes about the bytes behind it. */
-static uint64_t site(uint16_t kind, uint16_t flags, uint32_t bytes, uint32_t count, const void *strings,
-		     size_t len)
+static uint64_t site(uint16_t kind, uint16_t flags, uint32_t bytes, uint32_t count,
+		     const void *strings, size_t len)
 {
 	struct big *b = &sites[n_sites++];
 
@@ -72,7 +72,8 @@ static uint64_t site_at_the_edge(void)
 
 static void session_describe(void)
 {
-	static const char strings[] = "\033[31mred\033]0;title\007\0weird\nphase\0\xff\xfe\xc0\x80\0rest";
+	static const char strings[] =
+		"\033[31mred\033]0;title\007\0weird\nphase\0\xff\xfe\xc0\x80\0rest";
 
 	session.bytes = sizeof(strings);
 	session.count = 4;
@@ -82,7 +83,8 @@ static void session_describe(void)
 
 int main(void)
 {
-	static const char escapes[] = "id\0\033[2J\033[Hclear\r\n\x9b" "31m\0in\x00put";
+	static const char escapes[] = "id\0\033[2J\033[Hclear\r\n\x9b"
+				      "31m\0in\x00put";
 	static const char invalid[] = "\xed\xa0\x80\0\xf4\x90\x80\x80\xc0\xaf\xff";
 	static char endless[TMK_STRINGS_MAX];
 	uint64_t s = (uintptr_t)&session, good[8], bad[8];

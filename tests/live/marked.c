@@ -112,7 +112,8 @@ static int session_run(void)
 	s = session_new(config);
 	ready();
 	attach_await();
-	first = tmk_op_begin(s, tmk_site_intern("operation:train:Model::forward:0", "matmul", inputs, 2));
+	first = tmk_op_begin(
+		s, tmk_site_intern("operation:train:Model::forward:0", "matmul", inputs, 2));
 	tmk_edge_record(s, "tensor:a", "operation:b", UINT64_MAX);
 	tmk_session_set_step(s, 4);
 	second = tmk_op_begin(s, tmk_site_intern("", "", NULL, 0));
@@ -203,7 +204,9 @@ static void *runner_run(void *arg)
 
 static int threads_run(unsigned int n)
 {
-	struct baton b = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, { 0 }, 0, 1000, n };
+	struct baton b = {
+		PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, { 0 }, 0, 1000, n
+	};
 	struct runner runners[64];
 	pthread_t threads[64];
 
@@ -247,17 +250,17 @@ static int reexec_run(char **argv)
 static int hang_run(void)
 {
 	struct tmk_session *s = session_new(tmk_config_infer("Model::forward"));
-	struct tmk_op op;
+	struct tmk_op outer, nested;
 
 	ready();
 	attach_await();
-	op = tmk_op_begin(s, &inner);
-	op = tmk_op_begin(s, &work);
+	outer = tmk_op_begin(s, &inner);
+	nested = tmk_op_begin(s, &work);
 	puts("hanging");
 	fflush(stdout);
 	while (!told_to_stop)
 		sleep_ns(10000000);
-	return tmk_op_end(s, op, NULL);
+	return tmk_op_end(s, nested, NULL) || tmk_op_end(s, outer, NULL);
 }
 
 static void *idler_run(void *arg)

@@ -61,7 +61,8 @@ static int rings_create(struct tmk_bpf *b)
 	for (unsigned int i = 0; i < b->n_rings; i++)
 		b->ring_fds[i] = -1;
 	for (unsigned int i = 0; i < b->n_rings; i++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "tickmark_ring", 0, 0, b->ring_bytes, NULL);
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "tickmark_ring", 0, 0, b->ring_bytes,
+					NULL);
 
 		if (fd < 0)
 			return -errno;
@@ -169,9 +170,9 @@ static int slot_write(struct tmk_bpf *b, uint32_t tgid, uint64_t value)
 {
 	uint32_t slot = tgid & (TMK_TARGET_SLOTS - 1);
 
-	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.target_slots), &slot, &value, BPF_ANY) ?
-		       -errno :
-		       0;
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.target_slots), &slot, &value, BPF_ANY)
+		       ? -errno
+		       : 0;
 }
 
 int tmk_bpf_target_set(struct tmk_bpf *b, uint32_t tgid, uint32_t incarnation)
@@ -179,7 +180,8 @@ int tmk_bpf_target_set(struct tmk_bpf *b, uint32_t tgid, uint32_t incarnation)
 	unsigned short *use = &b->slot_use[tgid & (TMK_TARGET_SLOTS - 1)];
 	int err;
 
-	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.targets), &tgid, &incarnation, BPF_NOEXIST))
+	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.targets), &tgid, &incarnation,
+				BPF_NOEXIST))
 		return -errno;
 	err = slot_write(b, tgid, *use ? SLOT_SHARED : (uint64_t)tgid << 32 | incarnation);
 	if (err)

@@ -22,7 +22,7 @@ struct tmk_bpf {
 	size_t ring_bytes; /* of one ring */
 	int *ring_fds;
 	unsigned int n_cpus;
-	struct tmk_cpu_counters *counters; /* mapped, one a possible CPU */
+	struct tmk_cpu_counters *counters;	   /* mapped, one a possible CPU */
 	unsigned short slot_use[TMK_TARGET_SLOTS]; /* targets that share a slot of the shortcut */
 };
 

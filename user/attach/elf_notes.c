@@ -160,9 +160,11 @@ static void notes_scan(Elf_Data *data, const struct segments *segments, uint64_t
 		const char *bytes = data->d_buf;
 		struct sdt_note n;
 
-		if (nh.n_type != NT_STAPSDT || nh.n_namesz != 8 || memcmp(bytes + name_at, "stapsdt", 8))
+		if (nh.n_type != NT_STAPSDT || nh.n_namesz != 8 ||
+		    memcmp(bytes + name_at, "stapsdt", 8))
 			continue;
-		if (!note_parse(&n, bytes + desc_at, nh.n_descsz) || strcmp(n.provider, TMK_PROVIDER))
+		if (!note_parse(&n, bytes + desc_at, nh.n_descsz) ||
+		    strcmp(n.provider, TMK_PROVIDER))
 			continue;
 		/* Where a tool moved the segments (prelink), the base section moved with them. */
 		note_add(out, &n, segments, sdt_base && n.base ? sdt_base - n.base : 0);

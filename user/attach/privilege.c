@@ -80,19 +80,22 @@ void tmk_privilege_explain(int err, char *out, size_t cap)
 
 	lockdown_read(lockdown, sizeof(lockdown));
 	if ((err == -EPERM || err == -EACCES) && lockdown[0])
-		snprintf(out, cap,
-			 "%s; kernel lockdown is in mode '%s', which forbids tracing: boot without it",
-			 strerror(-err), lockdown);
+		snprintf(
+			out, cap,
+			"%s; kernel lockdown is in mode '%s', which forbids tracing: boot without it",
+			strerror(-err), lockdown);
 	else if (err == -EPERM || err == -EACCES)
-		snprintf(out, cap,
-			 "%s; a container or security module may forbid bpf(2): run on the host as root",
-			 strerror(-err));
+		snprintf(
+			out, cap,
+			"%s; a container or security module may forbid bpf(2): run on the host as root",
+			strerror(-err));
 	else if (err == -ENOSYS)
 		snprintf(out, cap, "this kernel was built without BPF (CONFIG_BPF_SYSCALL)");
 	else if (err == -ENOTSUP)
-		snprintf(out, cap,
-			 "uprobes deliver nothing on this kernel: it needs CONFIG_UPROBE_EVENTS and "
-			 "Linux 5.10 or later");
+		snprintf(
+			out, cap,
+			"uprobes deliver nothing on this kernel: it needs CONFIG_UPROBE_EVENTS and "
+			"Linux 5.10 or later");
 	else
 		snprintf(out, cap, "%s%s%s", strerror(-err), tmk_bpf_last_message()[0] ? "; " : "",
 			 tmk_bpf_last_message());

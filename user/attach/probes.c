@@ -9,7 +9,8 @@
 #include "attach/probes.h"
 
 const unsigned char tmk_attach_order[] = {
-	TMK_REC_SESSION_FINISH, TMK_REC_OP_END, TMK_REC_EDGE, TMK_REC_SESSION_OPEN, TMK_REC_OP_BEGIN,
+	TMK_REC_SESSION_FINISH, TMK_REC_OP_END,	  TMK_REC_EDGE,
+	TMK_REC_SESSION_OPEN,	TMK_REC_OP_BEGIN,
 };
 const unsigned int tmk_n_attach_order = sizeof(tmk_attach_order);
 
@@ -90,8 +91,8 @@ static int kind_attach(struct tmk_links *l, const struct tmk_bpf *b, const struc
 	return err;
 }
 
-int tmk_links_attach(struct tmk_links *l, const struct tmk_bpf *b, const struct tmk_method *m, pid_t pid,
-		     const struct tmk_object *o, unsigned int *failed)
+int tmk_links_attach(struct tmk_links *l, const struct tmk_bpf *b, const struct tmk_method *m,
+		     pid_t pid, const struct tmk_object *o, unsigned int *failed)
 {
 	size_t before = l->n;
 

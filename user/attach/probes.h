@@ -12,10 +12,10 @@
 
 /* How to attach on this kernel, found out by the self-test. */
 struct tmk_method {
-	bool multi;	   /* uprobe_multi links; else one perf event a place */
-	bool pid_filter;   /* the kernel filters by process rightly; else BPF alone does */
-	unsigned int nop;  /* which nop of the marker body, as an offset into it */
-	uint64_t hit_ns;   /* what one hit of the real program costs there */
+	bool multi;	  /* uprobe_multi links; else one perf event a place */
+	bool pid_filter;  /* the kernel filters by process rightly; else BPF alone does */
+	unsigned int nop; /* which nop of the marker body, as an offset into it */
+	uint64_t hit_ns;  /* what one hit of the real program costs there */
 };
 
 /*
@@ -39,8 +39,8 @@ struct bpf_link *tmk_probe_attach(const struct tmk_method *m, struct bpf_program
  * Attaches every marker of `o` in process `pid`. Returns 0 or -errno; on failure nothing of this object
  * stays attached, and *failed is the kind that was refused.
  */
-int tmk_links_attach(struct tmk_links *l, const struct tmk_bpf *b, const struct tmk_method *m, pid_t pid,
-		     const struct tmk_object *o, unsigned int *failed);
+int tmk_links_attach(struct tmk_links *l, const struct tmk_bpf *b, const struct tmk_method *m,
+		     pid_t pid, const struct tmk_object *o, unsigned int *failed);
 
 /* Lets go of everything, begins first. When it returns no program runs any more for these probes. */
 void tmk_links_detach(struct tmk_links *l);

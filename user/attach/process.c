@@ -49,10 +49,11 @@ static int stat_read(struct tmk_process *p)
 		return err;
 	/* The command may hold anything, ")" too: what follows the last one is safe. */
 	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1,
-			   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-			   "%*d %" SCNu64,
-			   &p->start_ticks) != 1)
+	if (!end ||
+	    sscanf(end + 1,
+		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+		   "%*d %" SCNu64,
+		   &p->start_ticks) != 1)
 		return -EPROTO;
 	return 0;
 }
@@ -170,8 +171,8 @@ static int object_add(struct tmk_process *p, const struct mapping *m)
 	memset(o, 0, sizeof(*o));
 	o->dev = m->dev;
 	o->ino = m->ino;
-	snprintf(o->open_path, sizeof(o->open_path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, p->pid,
-		 m->start, m->end);
+	snprintf(o->open_path, sizeof(o->open_path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+		 p->pid, m->start, m->end);
 	fd = open(o->open_path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		/* Unmapped again meanwhile: nothing to attach to. */

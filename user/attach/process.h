@@ -18,9 +18,9 @@
 struct tmk_object {
 	dev_t dev;
 	ino_t ino;
-	char *path;	   /* as the process's maps name it: for people only */
+	char *path;	    /* as the process's maps name it: for people only */
 	char open_path[80]; /* /proc/PID/map_files/…: opens that very file, deleted or not */
-	uint64_t bias;	   /* run-time address = link-time address + bias */
+	uint64_t bias;	    /* run-time address = link-time address + bias */
 	struct tmk_marker_notes notes;
 };
 
@@ -30,14 +30,14 @@ struct tmk_process {
 	uid_t uid;
 	uint64_t start_ticks;
 	char comm[16];
-	char exe[256]; /* "" if it cannot be read */
+	char exe[256];		    /* "" if it cannot be read */
 	struct tmk_object *objects; /* those with markers */
 	size_t n_objects;
 	size_t n_searched; /* mapped executable files looked at, with or without markers */
 	struct tmk_file_id {
 		dev_t dev;
 		ino_t ino;
-	} *searched;
+	} * searched;
 };
 
 /*

@@ -24,7 +24,9 @@
 TMK_MARKER_PRIVATE(tmk_selftest_marker);
 
 /* What the private marker carries: a real descriptor, so that the real path is timed. */
-static const struct tmk_desc self_session = { TMK_DESC_MAGIC, TMK_DESC_SESSION, 0, 1, 1, 0, { "" } };
+static const struct tmk_desc self_session = {
+	TMK_DESC_MAGIC, TMK_DESC_SESSION, 0, 1, 1, 0, { "" }
+};
 
 static void self_hit(uint64_t token)
 {
@@ -103,7 +105,8 @@ static uint64_t hit_cost(void)
 }
 
 /* Fires the marker and says what a hit cost, or 0 when not every hit arrived. */
-static int method_run(struct tmk_bpf *b, struct ring_buffer *rb, uint64_t *delivered, uint64_t *cost)
+static int method_run(struct tmk_bpf *b, struct ring_buffer *rb, uint64_t *delivered,
+		      uint64_t *cost)
 {
 	pthread_t thread;
 	uint64_t hit_ns;
@@ -123,7 +126,8 @@ static int method_run(struct tmk_bpf *b, struct ring_buffer *rb, uint64_t *deliv
 	return 0;
 }
 
-static int method_try(struct tmk_bpf *b, struct tmk_method *m, struct ring_buffer *rb, uint64_t *delivered)
+static int method_try(struct tmk_bpf *b, struct tmk_method *m, struct ring_buffer *rb,
+		      uint64_t *delivered)
 {
 	struct bpf_program *prog = tmk_bpf_program(b, TMK_REC_OP_END);
 	uint64_t offset;

@@ -56,8 +56,7 @@ static int child_release(struct tmk_spawn *s, int go, int report)
 {
 	int err = 0, status;
 
-	if (ptrace(PTRACE_SEIZE, s->pid, 0,
-		   PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD))
+	if (ptrace(PTRACE_SEIZE, s->pid, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD))
 		return -errno;
 	if (write(go, "g", 1) != 1)
 		return -EPIPE;
@@ -104,8 +103,8 @@ static void loader_find(struct tmk_spawn *s)
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &start, &end, &major,
-			   &minor, &ino) != 5)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &start, &end,
+			   &major, &minor, &ino) != 5)
 			continue;
 		if (start == base) {
 			s->loader_start = start;
@@ -213,7 +212,8 @@ static int stop_handle(struct tmk_spawn *s, int status)
 		return err;
 	if (over)
 		return loading_end(s, 0);
-	if (ptrace(s->state == TMK_SPAWN_LOADING ? PTRACE_SYSCALL : PTRACE_CONT, s->pid, 0, deliver) &&
+	if (ptrace(s->state == TMK_SPAWN_LOADING ? PTRACE_SYSCALL : PTRACE_CONT, s->pid, 0,
+		   deliver) &&
 	    errno != ESRCH)
 		return -errno;
 	return 0;
@@ -225,7 +225,8 @@ int tmk_spawn_step(struct tmk_spawn *s)
 		int status, err;
 		pid_t pid;
 
-		pid = waitpid(s->pid, &status, __WALL | (s->state == TMK_SPAWN_LOADING ? 0 : WNOHANG));
+		pid = waitpid(s->pid, &status,
+			      __WALL | (s->state == TMK_SPAWN_LOADING ? 0 : WNOHANG));
 		if (pid < 0 && errno == EINTR)
 			continue;
 		if (pid <= 0)
@@ -242,8 +243,8 @@ int tmk_spawn_step(struct tmk_spawn *s)
 	return 0;
 }
 
-int tmk_spawn_start(struct tmk_spawn *s, char *const argv[], const void *mask, tmk_spawn_mapped_fn mapped,
-		    void *ctx)
+int tmk_spawn_start(struct tmk_spawn *s, char *const argv[], const void *mask,
+		    tmk_spawn_mapped_fn mapped, void *ctx)
 {
 	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
 	int err;

@@ -42,8 +42,8 @@ struct tmk_spawn {
  * the errno of exec, negative; then nothing is left running. The caller then calls tmk_spawn_step() on
  * each SIGCHLD, and at once.
  */
-int tmk_spawn_start(struct tmk_spawn *s, char *const argv[], const void *mask, tmk_spawn_mapped_fn mapped,
-		    void *ctx);
+int tmk_spawn_start(struct tmk_spawn *s, char *const argv[], const void *mask,
+		    tmk_spawn_mapped_fn mapped, void *ctx);
 
 /*
  * Handles what the child has reported, without waiting, but stays with a child that is loading until it

@@ -47,18 +47,21 @@ bool tmk_target_ended(const struct tmk_target *t)
 	return poll(&p, 1, 0) > 0;
 }
 
-static void refusal_explain(const struct tmk_object *o, unsigned int kind, int err, char *why, size_t cap)
+static void refusal_explain(const struct tmk_object *o, unsigned int kind, int err, char *why,
+			    size_t cap)
 {
 	char reason[256];
 
 	if (err == -EINVAL)
 		/* The kernel keeps one semaphore a probed address: another tool named a different one. */
-		snprintf(reason, sizeof(reason),
-			 "another tool holds a probe at this address without its semaphore; detach it "
-			 "(bpftrace and perf must name the usdt marker, not the address)");
+		snprintf(
+			reason, sizeof(reason),
+			"another tool holds a probe at this address without its semaphore; detach it "
+			"(bpftrace and perf must name the usdt marker, not the address)");
 	else
 		tmk_privilege_explain(err, reason, sizeof(reason));
-	snprintf(why, cap, "%s: cannot attach to marker %s: %s", o->path, tmk_marker_name(kind), reason);
+	snprintf(why, cap, "%s: cannot attach to marker %s: %s", o->path, tmk_marker_name(kind),
+		 reason);
 }
 
 static bool attached_already(const struct tmk_target *t, const struct tmk_object *o)
@@ -114,8 +117,8 @@ static int object_attach(struct tmk_target *t, struct tmk_bpf *b, const struct t
 	return 1;
 }
 
-int tmk_target_attach(struct tmk_target *t, struct tmk_bpf *b, const struct tmk_method *m, char *why,
-		      size_t cap)
+int tmk_target_attach(struct tmk_target *t, struct tmk_bpf *b, const struct tmk_method *m,
+		      char *why, size_t cap)
 {
 	int n = 0, err;
 

@@ -42,8 +42,8 @@ void tmk_target_exec(struct tmk_target *t, uint32_t incarnation);
  * Looks for objects with markers not attached yet and attaches them. Returns how many were added, or
  * -errno with a text in `why` that names the object and the reason.
  */
-int tmk_target_attach(struct tmk_target *t, struct tmk_bpf *b, const struct tmk_method *m, char *why,
-		      size_t cap);
+int tmk_target_attach(struct tmk_target *t, struct tmk_bpf *b, const struct tmk_method *m,
+		      char *why, size_t cap);
 
 /* Whether the process has ended, reaped or not. */
 bool tmk_target_ended(const struct tmk_target *t);

@@ -60,7 +60,8 @@ void tmk_capture_stop(struct tmk_capture *c)
 	c->end.real_end_ns = clock_ns(CLOCK_REALTIME);
 }
 
-static void header_fill(struct tmk_rec *h, unsigned char kind, size_t bytes, const struct tmk_target *t)
+static void header_fill(struct tmk_rec *h, unsigned char kind, size_t bytes,
+			const struct tmk_target *t)
 {
 	memset(h, 0, sizeof(*h));
 	h->bytes = bytes;

@@ -19,7 +19,8 @@ struct tmk_capture {
 	int err; /* the first failure of an output: sticky, the others go on to a whole end */
 	int raw_err;
 	struct tmk_rec_end end; /* start and anchors are filled in by tmk_capture_start() */
-	void (*on_exec)(void *ctx, uint32_t tgid, uint32_t incarnation); /* during tmk_capture_read() */
+	void (*on_exec)(void *ctx, uint32_t tgid,
+			uint32_t incarnation); /* during tmk_capture_read() */
 	void *ctx;
 };
 

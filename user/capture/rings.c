@@ -21,7 +21,7 @@ struct tmk_rings {
 		unsigned long reserved; /* producer position of this round */
 		uint64_t last;		/* time of the last record read */
 		bool done;
-	} *state; /* one a ring */
+	} * state; /* one a ring */
 	struct ring_state *reading;
 	uint64_t delivered[TMK_REC_MARKERS];
 	uint64_t invalid[TMK_REC_MARKERS];
@@ -202,7 +202,8 @@ bool tmk_rings_account(const struct tmk_rings *r, struct tmk_rec_end *end)
 		end->delivered[kind] = r->delivered[kind];
 		for (unsigned int cpu = 0; cpu < r->bpf->n_cpus; cpu++) {
 			end->hits[kind] += r->bpf->counters[cpu].hits[kind];
-			end->lost[kind][TMK_LOST_RING_FULL] += r->bpf->counters[cpu].ring_full[kind];
+			end->lost[kind][TMK_LOST_RING_FULL] +=
+				r->bpf->counters[cpu].ring_full[kind];
 		}
 		if (end->hits[kind] != missed + end->lost[kind][TMK_LOST_RING_FULL] +
 					       r->invalid[kind] + r->delivered[kind])

@@ -66,7 +66,8 @@ static error_t option_parse(int key, char *arg, struct argp_state *state)
 		o->n_files = state->argc - state->next;
 		return 0;
 	case ARGP_KEY_END:
-		if (o->n_files + (o->n_pids > 0) + o->all > 1 && !(o->n_files && !o->n_pids && !o->all))
+		if (o->n_files + (o->n_pids > 0) + o->all > 1 &&
+		    !(o->n_files && !o->n_pids && !o->all))
 			argp_error(state, "give files, -p, or -a: one of them");
 		return 0;
 	}
@@ -83,8 +84,8 @@ static void safe_print(const char *text, int width)
 	printf("%s%*s  ", safe, pad > 0 ? pad : 0, "");
 }
 
-static void process_line(const struct tmk_process *p, const struct tmk_object *o, const char *session,
-			 const char *phase, const struct tmk_switch *sw)
+static void process_line(const struct tmk_process *p, const struct tmk_object *o,
+			 const char *session, const char *phase, const struct tmk_switch *sw)
 {
 	char attached[32] = "?";
 
@@ -169,13 +170,15 @@ static int pids_show(const struct list_options *o)
 		if (n == -ESRCH)
 			tmk_error("process %d: no such process", o->pids[i]);
 		else if (n == -EACCES || n == -EPERM)
-			tmk_error("process %d: not allowed to look into it; run as root", o->pids[i]);
+			tmk_error("process %d: not allowed to look into it; run as root",
+				  o->pids[i]);
 		else if (n < 0)
 			tmk_error("process %d: %s", o->pids[i], strerror(-n));
 		else
-			tmk_error("process %d: no tickmark markers in its executable or mapped files; "
-				  "link it with libtickmark",
-				  o->pids[i]);
+			tmk_error(
+				"process %d: no tickmark markers in its executable or mapped files; "
+				"link it with libtickmark",
+				o->pids[i]);
 	}
 	return status;
 }
@@ -205,8 +208,8 @@ static int all_show(void)
 	if (!shown)
 		tmk_note("no process carries tickmark markers");
 	if (hidden)
-		tmk_note("%zu process%s could not be looked into%s", hidden, hidden == 1 ? "" : "es",
-			 geteuid() ? "; run as root" : "");
+		tmk_note("%zu process%s could not be looked into%s", hidden,
+			 hidden == 1 ? "" : "es", geteuid() ? "; run as root" : "");
 	return TMK_EXIT_OK;
 }
 
@@ -224,10 +227,11 @@ static int file_show(const char *path)
 	n = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? tmk_notes_read(fd, &notes) : 0;
 	close(fd);
 	if (n <= 0) {
-		tmk_error("%s: %s", path,
-			  n < 0 ? strerror(-n) :
-				  "no tickmark markers in it (not an ELF file of this machine, or not "
-				  "linked with libtickmark)");
+		tmk_error(
+			"%s: %s", path,
+			n < 0 ? strerror(-n)
+			      : "no tickmark markers in it (not an ELF file of this machine, or not "
+				"linked with libtickmark)");
 		return TMK_EXIT_FAILED;
 	}
 	safe_print(path, 0);
@@ -254,7 +258,8 @@ static int files_show(const struct list_options *o)
 
 int tmk_cmd_list(int argc, char **argv)
 {
-	static const struct argp argp = { option_table, option_parse, "[FILE...]", doc, NULL, NULL, NULL };
+	static const struct argp argp = { option_table, option_parse, "[FILE...]", doc,
+					  NULL,		NULL,	      NULL };
 	struct list_options *o = calloc(1, sizeof(*o));
 	int status;
 
@@ -267,8 +272,8 @@ int tmk_cmd_list(int argc, char **argv)
 	if (o->n_files) {
 		status = files_show(o);
 	} else {
-		printf("%-8s%-15s  %-24s  %-5s  %7s  %-8s  %s\n", "PID", "COMMAND", "SESSION", "PHASE",
-		       "MARKERS", "ATTACHED", "FILE");
+		printf("%-8s%-15s  %-24s  %-5s  %7s  %-8s  %s\n", "PID", "COMMAND", "SESSION",
+		       "PHASE", "MARKERS", "ATTACHED", "FILE");
 		status = o->n_pids ? pids_show(o) : all_show();
 	}
 	free(o);

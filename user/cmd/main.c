@@ -13,7 +13,8 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
-	{ "record", tmk_cmd_record, "attach to running or new processes and record their operations" },
+	{ "record", tmk_cmd_record,
+	  "attach to running or new processes and record their operations" },
 	{ "list", tmk_cmd_list, "show what could be traced" },
 	{ "convert", tmk_cmd_convert, "turn a raw capture into runtime/3 (no root)" },
 	{ "check", tmk_cmd_check, "check files by the rules of candle-graph's importer (no root)" },

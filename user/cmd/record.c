@@ -26,7 +26,8 @@ static const char doc[] =
 	"  tickmark record -o run.jsonl -- ./server -x   from the first operation on\n"
 	"  tickmark record -p 4242 --raw run.tmk         the raw capture, for 'tickmark convert'\n\n"
 	"The process is not stopped, restarted or changed; its marks cost nothing again afterwards."
-	"\vWithout -o and --raw the result goes to " DEFAULT_OUTPUT ". Several sessions that end up in one -o "
+	"\vWithout -o and --raw the result goes to " DEFAULT_OUTPUT
+	". Several sessions that end up in one -o "
 	"FILE get numbers: run.jsonl, run.2.jsonl. The summary goes to standard output, or to standard "
 	"error with -o -.\n\n"
 	"Exit status: 0 all well, 1 failed, 2 wrong usage, 3 the file is whole but something was lost.";
@@ -49,7 +50,7 @@ struct record_options {
 	char **command; /* NULL: none */
 	const char *output, *raw;
 	char command_line[256]; /* our own, for the raw file's header; cut if longer */
-	uint64_t duration_ns; /* 0: no end */
+	uint64_t duration_ns;	/* 0: no end */
 	bool strict, quiet;
 };
 
@@ -206,12 +207,14 @@ static int prepare(struct tmk_recorder *r, const struct record_options *o, struc
 	int status;
 
 	if (missing) {
-		tmk_error("tracing needs %s, which this process lacks; run as root (sudo)", missing);
+		tmk_error("tracing needs %s, which this process lacks; run as root (sudo)",
+			  missing);
 		return TMK_EXIT_FAILED;
 	}
 	if (!tmk_privilege_initial_pids()) {
-		tmk_error("this is a pid namespace of its own (a container), where the kernel's pids are "
-			  "other ones; run tickmark on the host");
+		tmk_error(
+			"this is a pid namespace of its own (a container), where the kernel's pids are "
+			"other ones; run tickmark on the host");
 		return TMK_EXIT_FAILED;
 	}
 	status = tmk_recorder_init(r);
@@ -226,6 +229,25 @@ static int prepare(struct tmk_recorder *r, const struct record_options *o, struc
 	return status;
 }
 
+static const char *output_name(const struct record_options *o)
+{
+	return o->output ? o->output : o->raw ? o->raw : DEFAULT_OUTPUT;
+}
+
+/* The recording ended well; was anything lost on the way? */
+static int verdict(const struct tmk_recorder *r, const struct record_options *o,
+		   const struct outputs *out)
+{
+	const struct tmk_finish_view *f = tmk_assembler_result(r->capture.assembler);
+	int status = f ? tmk_finish_exit(f) : TMK_EXIT_FAILED;
+
+	if (f)
+		tmk_finish_tell(f, output_name(o));
+	if (!status && out->file && tmk_runtime3_file_skipped(out->file))
+		status = TMK_EXIT_LOSS;
+	return status;
+}
+
 static int run(struct tmk_recorder *r, const struct record_options *o, const struct outputs *out)
 {
 	int status = o->command ? tmk_recorder_spawn(r, o->command) : tmk_recorder_attach(r);
@@ -236,10 +258,7 @@ static int run(struct tmk_recorder *r, const struct record_options *o, const str
 	raw_status = raw_close(&r->capture, o);
 	if (!status)
 		status = raw_status;
-	if (!status && (tmk_rings_lost(r->capture.rings) ||
-			(out->file && tmk_runtime3_file_skipped(out->file))))
-		status = TMK_EXIT_LOSS;
-	return status;
+	return status ? status : verdict(r, o, out);
 }
 
 static void command_line_join(struct record_options *o, char **argv)
@@ -247,14 +266,16 @@ static void command_line_join(struct record_options *o, char **argv)
 	size_t at = 0;
 
 	for (int i = 0; argv[i] && at < sizeof(o->command_line) - 1; i++)
-		at += snprintf(o->command_line + at, sizeof(o->command_line) - at, "%s%s", i ? " " : "",
-			       argv[i]);
+		at += snprintf(o->command_line + at, sizeof(o->command_line) - at, "%s%s",
+			       i ? " " : "", argv[i]);
 }
 
 int tmk_cmd_record(int argc, char **argv)
 {
-	static const struct argp argp = { option_table, option_parse, "-p PID\n-- COMMAND [ARGUMENT...]",
-					  doc, NULL, NULL, NULL };
+	static const struct argp argp = {
+		option_table, option_parse, "-p PID\n-- COMMAND [ARGUMENT...]", doc, NULL,
+		NULL,	      NULL
+	};
 	struct record_options *o = calloc(1, sizeof(*o));
 	struct outputs out = { 0 };
 	struct tmk_recorder r;

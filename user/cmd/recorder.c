@@ -112,7 +112,8 @@ static void open_failure(pid_t pid, int err)
 	if (owner && owner != pid)
 		tmk_error("%d is a thread of process %d; use -p %d", pid, owner, owner);
 	else if (err == -ESRCH || err == -EINVAL)
-		tmk_error("process %d: no such process; 'tickmark list' shows what can be traced", pid);
+		tmk_error("process %d: no such process; 'tickmark list' shows what can be traced",
+			  pid);
 	else
 		tmk_error("process %d: %s", pid, strerror(-err));
 }
@@ -143,9 +144,10 @@ int tmk_recorder_add(struct tmk_recorder *r, pid_t pid)
 		return TMK_EXIT_FAILED;
 	}
 	if (!n) {
-		tmk_error("process %d (%s): no tickmark markers in its executable %s or in any of the %zu "
-			  "files it has mapped; link it with libtickmark",
-			  pid, t->process.comm, t->process.exe, t->process.n_searched);
+		tmk_error(
+			"process %d (%s): no tickmark markers in its executable %s or in any of the %zu "
+			"files it has mapped; link it with libtickmark",
+			pid, t->process.comm, t->process.exe, t->process.n_searched);
 		return TMK_EXIT_FAILED;
 	}
 	return TMK_EXIT_OK;
@@ -411,9 +413,10 @@ static int markers_missing(const struct tmk_recorder *r)
 		if (r->targets[i].n_attached)
 			return TMK_EXIT_OK;
 	}
-	tmk_error("%s: no tickmark markers in it or in the libraries it loaded at its start; link it with "
-		  "libtickmark (children that it starts are not followed)",
-		  r->command);
+	tmk_error(
+		"%s: no tickmark markers in it or in the libraries it loaded at its start; link it with "
+		"libtickmark (children that it starts are not followed)",
+		r->command);
 	return TMK_EXIT_FAILED;
 }
 
@@ -440,7 +443,8 @@ int tmk_recorder_run(struct tmk_recorder *r, uint64_t duration_ns, bool quiet)
 	if (!err)
 		err = finish_err;
 	if (err == -EPROTO) {
-		tmk_error("the capture's books do not balance (hits = delivered + lost); please report it");
+		tmk_error(
+			"the capture's books do not balance (hits = delivered + lost); please report it");
 		return TMK_EXIT_FAILED;
 	}
 	if (err)

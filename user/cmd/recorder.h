@@ -30,7 +30,7 @@ struct tmk_recorder {
 	enum tmk_capture_status status;
 	struct tmk_exec {
 		uint32_t tgid, incarnation;
-	} *execs; /* seen in the rings, not handled yet */
+	} * execs; /* seen in the rings, not handled yet */
 	size_t n_execs;
 };
 
