@@ -71,7 +71,9 @@ def test_command_that_ends_at_once_loses_nothing(program, on_path, build, tickma
     assert capture["exit"] == {"code": 7}
 
 
-def test_command_in_a_stripped_static_binary(build, tickmark, tmp_path, verified):
+def test_command_in_a_stripped_static_binary(build, tickmark, sanitized, tmp_path, verified):
+    if sanitized:
+        pytest.skip("a sanitizer cannot be linked statically")
     stripped = tmp_path / "stripped"
     subprocess.run(["gcc", "-static", "-O2", "-I", "include", "-o", stripped, "tests/live/marked.c",
                     build / "libtickmark.a", "-lpthread"], check=True, cwd=DATA.parent.parent)

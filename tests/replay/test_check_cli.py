@@ -105,7 +105,7 @@ def test_a_full_disk_fails_the_check(tickmark, tmp_path):
     assert "No space left on device" in done.stderr
 
 
-def test_one_long_line_takes_linear_time(tickmark, tmp_path):
+def test_one_long_line_takes_linear_time(tickmark, sanitized, tmp_path):
     element = b'{"event_id":"%d","op":"matmul","inputs":["x","w"],"step":1,"duration_ns":1234}'
     operations = b",".join(element % i for i in range(300000))
     document = (b'{"schema":"candle-graph/runtime/3","run":{"entrypoint":"E","profile":"p"},'
@@ -115,7 +115,7 @@ def test_one_long_line_takes_linear_time(tickmark, tmp_path):
     assert done.stdout.endswith("accepted: 300000 operations, 0 edges\n")
     many = tickmark("check", write(tmp_path / "many.json", document.replace(b",", b",\n")), status=0)
     assert many.stdout.endswith("accepted: 300000 operations, 0 edges\n")
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < (300 if sanitized else 30)
 
 
 def test_random_bytes_and_no_newline(tickmark, tmp_path):

@@ -17,8 +17,11 @@
 #include "base/report.h"
 #include "cmd/recorder.h"
 
-/* How long the rings are left alone: a wake-up costs the traced job more than a record does. */
-#define POLL_MS 25
+/*
+ * How long the rings are left alone: reading them takes cache and memory bandwidth from the traced job, and
+ * a ring that fills faster wakes us.
+ */
+#define POLL_MS 100
 
 static uint64_t now_ns(void)
 {
