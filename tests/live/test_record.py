@@ -89,6 +89,14 @@ def test_command_behind_a_shell_that_execs_it(build, tickmark, tmp_path, verifie
     assert len(operations(verified(out))) == 1
 
 
+def test_command_gets_the_signals_of_its_caller(tickmark, tmp_path):
+    done = tickmark("record", "-o", tmp_path / "run.jsonl", "--", "grep", "-E", "^Sig(Blk|Ign)",
+                    "/proc/self/status")
+    plain = subprocess.run(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], stdout=subprocess.PIPE,
+                           text=True, check=True).stdout
+    assert plain in done.stdout
+
+
 def test_command_killed_by_a_signal_is_reported(build, tickmark, tmp_path):
     done = tickmark("record", "-o", tmp_path / "run.jsonl", "--", "sh", "-c", "kill -SEGV $$")
     assert done.returncode == 1

@@ -36,6 +36,8 @@ static void child_run(char *const argv[], const sigset_t *mask, const int go[2],
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
 		_exit(126);
+	/* We ignore it; whoever runs the command does not expect that. */
+	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	err = errno;
