@@ -54,7 +54,8 @@ static int out_path_open(struct tmk_out_file *f, const struct tmk_out_file_optio
 		return -EMLINK;
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
-	if (f->regular && ftruncate(f->fd, 0))
+	/* Not an empty one: ext4 takes a truncation for a replacement, and then waits for the disk at close. */
+	if (f->regular && st.st_size && ftruncate(f->fd, 0))
 		return -errno;
 	return 0;
 }
