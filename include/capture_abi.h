@@ -20,6 +20,9 @@ enum tmk_rec_kind {
 	TMK_REC_OP_BEGIN = 3,
 	TMK_REC_OP_END = 4,
 	TMK_REC_EDGE = 5,
+	TMK_REC_WINDOW_START = 6,
+	TMK_REC_WINDOW_END = 7,
+	TMK_REC_WINDOW_RESOLVE = 8,
 	TMK_REC_MARKERS = 16, /* size of the per-kind counter arrays: every marker kind is below */
 
 	TMK_REC_DESCRIBE = 32, /* the content of a descriptor, before the first hit that names it */
@@ -54,8 +57,8 @@ struct tmk_rec_session { /* SESSION_OPEN, SESSION_FINISH */
 struct tmk_rec_op_begin {
 	struct tmk_rec h;
 	tmk_u64 session_id;
-	tmk_u64 site; /* address, names a TMK_DESC_SITE of this incarnation */
-	tmk_u64 token;
+	tmk_u64 site;  /* address, names a TMK_DESC_SITE of this incarnation */
+	tmk_u64 token; /* with TMK_TOKEN_NAMED */
 	tmk_u64 step;
 	tmk_u64 stream;
 };
@@ -75,6 +78,24 @@ struct tmk_rec_edge {
 	tmk_u64 token;
 	tmk_u64 step;
 	tmk_u64 duration_ns;
+};
+
+struct tmk_rec_window { /* WINDOW_START, WINDOW_END */
+	struct tmk_rec h;
+	tmk_u64 session_id;
+	tmk_u64 name; /* address of a TMK_DESC_NAME */
+	tmk_u64 id;   /* with TMK_WINDOW_NAMED */
+	tmk_u64 opened_on;
+	tmk_u64 detail; /* START: the step; END: how, TMK_HOW_* */
+};
+
+struct tmk_rec_window_resolve {
+	struct tmk_rec h;
+	tmk_u64 session_id;
+	tmk_u64 id;
+	tmk_u64 opened_on;
+	tmk_u64 duration_ns;
+	tmk_u64 how;
 };
 
 /* Keyed by (incarnation, object) for sites and names, by (incarnation, session_id) for sessions. */
@@ -173,6 +194,8 @@ TMK_ASSERT_SIZE(tmk_rec_session, 32);
 TMK_ASSERT_SIZE(tmk_rec_op_begin, 64);
 TMK_ASSERT_SIZE(tmk_rec_op_end, 56);
 TMK_ASSERT_SIZE(tmk_rec_edge, 64);
+TMK_ASSERT_SIZE(tmk_rec_window, 64);
+TMK_ASSERT_SIZE(tmk_rec_window_resolve, 64);
 TMK_ASSERT_SIZE(tmk_rec_describe, 40);
 TMK_ASSERT_SIZE(tmk_desc, 24);
 

@@ -14,11 +14,19 @@
  *	op_begin	(session_id, session, site, token, step, stream)
  *	op_end		(session_id, session, token, step, output)
  *	edge		(session_id, session, site, token, step, duration_ns)
+ *	window_start	(session_id, session, name, id, opened_on, step)
+ *	window_end	(session_id, session, name, id, opened_on, how)
+ *	window_resolve	(session_id, session, id, opened_on, duration_ns, how)
  *
- * `stream` is the stream that the operation was begun on; 0 stands for the thread's own.
- * `session`, `site` and `output` point to a struct tmk_desc (`output` may be 0). `session_id` is
+ * `session`, `site`, `output` and `name` point to a struct tmk_desc (`output` may be 0). `session_id` is
  * unique in the process and never reused, so it, and not the address, names the session. `token`
  * pairs an op_end with its op_begin inside (process, session_id); it is never 0.
+ *
+ * `stream` is the stream that the operation was begun on: the number that the program gave it where
+ * TMK_TOKEN_NAMED is set in `token`, else the thread's own, which is numbered like the thread (in its
+ * own pid namespace). `opened_on` is likewise the stream of a window, and TMK_WINDOW_NAMED in `id` says
+ * which of both. (opened_on, id) names a window inside (process, session_id); both go with it as they
+ * are. `how` is made of the TMK_HOW_* below. A window that is abandoned ends with a window_end, too.
  */
 #ifndef TICKMARK_MARKER_ABI_H
 #define TICKMARK_MARKER_ABI_H
@@ -37,6 +45,27 @@ typedef uint64_t tmk_u64;
 
 #define TMK_PROVIDER "tickmark"
 
+/* In the token of an operation: its stream is one that the program named. */
+#define TMK_TOKEN_NAMED (1ULL << 63)
+/* In the id of a window: it was opened on a stream that the program named. Ids stay below 2^53. */
+#define TMK_WINDOW_NAMED (1ULL << 52)
+
+/* How a window ended (window_end), or what became of its measurement (window_resolve). */
+enum tmk_window_outcome {
+	TMK_WINDOW_CLOSED = 1,	     /* _end: measured by the host's clock; _resolve: measured */
+	TMK_WINDOW_PENDING = 2,	     /* closed; its duration comes with a window_resolve */
+	TMK_WINDOW_ABANDONED = 3,    /* given up; no measurement */
+	TMK_WINDOW_NOT_MEASURED = 4, /* closed, but there is no duration */
+	TMK_WINDOW_FAILED = 5,	     /* its measurement failed */
+	TMK_WINDOW_LIMIT = 6,	     /* abandoned because too many were open */
+	TMK_WINDOW_OUTCOMES
+};
+
+#define TMK_HOW_OUTCOME 0xffULL	   /* enum tmk_window_outcome */
+#define TMK_HOW_FLUSH (1ULL << 8)  /* what was queued was drained before the end */
+#define TMK_HOW_DEVICE (1ULL << 9) /* the duration is (to be) of a device's clock */
+#define TMK_HOW_ERROR_SHIFT 16	   /* 16 bits: the errno of a failure, 0 = not known */
+
 /* First word of every descriptor; the low byte is the version of the layout below. */
 #define TMK_DESC_MAGIC 0x4b4d5401u
 
@@ -49,7 +78,7 @@ enum tmk_desc_kind {
 	TMK_DESC_SESSION = 1,
 	TMK_DESC_SITE = 2, /* static_id, op, inputs... */
 	TMK_DESC_EDGE = 3, /* from_static_id, to_static_id */
-	TMK_DESC_NAME = 4, /* one name: an operation's output */
+	TMK_DESC_NAME = 4, /* one name: an operation's output, a window */
 };
 
 enum tmk_desc_flags {

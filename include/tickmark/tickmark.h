@@ -469,4 +469,6 @@ static inline void tmk_op_scope_end(struct tmk_op_scope *scope)
 		TMK_SITE_LONG_)
 #endif
 
+#include "window.h" /* streams and windows */
+
 #endif /* TICKMARK_H */

@@ -55,6 +55,7 @@ struct tmk_r3_op {
 	uint64_t start_ns, duration_ns;
 	uint32_t pid, tid, end_tid; /* end_tid is printed where it differs from tid */
 	uint64_t stream;
+	bool named;   /* the program named the stream; else it is the thread's own */
 	uint16_t cut; /* more TMK_DESC_CUT_* flags: TMK_DESC_CUT_NAME is the output's */
 };
 
@@ -73,8 +74,42 @@ struct tmk_r3_unfinished {
 	uint64_t n, begin_step, start_ns;
 	uint32_t pid, tid;
 	uint64_t stream;
+	bool named;
 	const char
 		*reason; /* plain ASCII: "target_gone", "detached", "stopped", "exec", "finished" */
+};
+
+/*
+ * A window. What was not measured is left out, and a `has_` says what was. In strict mode there are no
+ * such lines.
+ */
+struct tmk_r3_window {
+	struct tmk_str phase, name;
+	uint64_t n, step; /* the session's n-th window, and the step at its start: the event id */
+	uint64_t id, opened_on;	    /* as the program's token has them */
+	uint32_t pid, tid, end_tid; /* tid 0: not known; end_tid where not 0 and not tid */
+	uint64_t stream;	    /* as operations on it print it */
+	bool has_stream, named;
+	bool has_start, has_end, has_duration;
+	uint64_t start_ns, end_ns; /* host clock, also of a device window */
+	uint64_t duration_ns; /* of the host's clock or of the device's own, as `device` says */
+	bool device;
+	const char *status; /* "closed", "abandoned", "open", "not_measured", "failed" */
+	const char *reason; /* plain ASCII; NULL: left out */
+	uint32_t error;	    /* errno of a failure; 0: left out */
+	bool flush;
+	bool has_place; /* the following three are known */
+	uint32_t depth; /* windows of the stream that hold this one whole */
+	uint32_t
+		overlaps; /* windows of the stream that it overlaps without either holding the other */
+	bool has_parent;
+	uint64_t parent; /* id of the innermost of those that hold it */
+	bool has_operations, has_idle;
+	uint64_t operations; /* that ended on its stream while it was open */
+	uint64_t
+		idle_ns; /* of its time on the host's clock, what no operation of the stream covers */
+	bool incomplete; /* hits were lost meanwhile */
+	uint16_t cut;	 /* TMK_DESC_CUT_NAME */
 };
 
 /* A named counter of the capture record, e.g. {"op_begin", 12}. */
@@ -92,8 +127,9 @@ struct tmk_r3_capture {
 		uint64_t mono_ns, real_ns;
 	} anchors[2];
 	size_t n_anchors;
+	const struct tmk_r3_count *windows; /* by status */
 	const struct tmk_r3_count *hits, *delivered, *lost, *unpaired, *overhead;
-	size_t n_hits, n_delivered, n_lost, n_unpaired, n_overhead;
+	size_t n_windows, n_hits, n_delivered, n_lost, n_unpaired, n_overhead;
 	uint64_t operations, edges, unfinished, truncated; /* of this session, as written */
 	uint32_t pid;
 	struct tmk_str comm;  /* data NULL: left out */
@@ -116,6 +152,7 @@ char *tmk_r3_op_line_put(char *p, const struct tmk_r3_op *op, bool strict);
 
 void tmk_r3_edge_line(struct tmk_buf *b, const struct tmk_r3_edge *e, bool strict);
 void tmk_r3_unfinished_line(struct tmk_buf *b, const struct tmk_r3_unfinished *u);
+void tmk_r3_window_line(struct tmk_buf *b, const struct tmk_r3_window *w);
 void tmk_r3_capture_line(struct tmk_buf *b, const struct tmk_r3_capture *c);
 
 /* Renders a site from its strings. Returns 0 or -ENOMEM. */

@@ -50,6 +50,25 @@ struct tmk_unfinished_view {
 	struct tmk_r3_unfinished u;
 };
 
+/* What operations of one name came to inside a window. */
+struct tmk_window_total {
+	struct tmk_str op_name; /* raw bytes; data NULL: all others */
+	uint64_t count, total_ns;
+};
+
+struct tmk_window_view {
+	const struct tmk_session_view *session;
+	struct tmk_r3_window w; /* its name: raw bytes */
+	const struct tmk_window_total
+		*totals; /* the operations counted in w.operations; any order */
+	size_t n_totals; /* 0 also where there was no room to keep them */
+};
+
+/* Windows by how they ended, as their lines say. */
+struct tmk_window_counts {
+	uint64_t closed, abandoned, not_measured, failed, open;
+};
+
 /* What could not be paired, and why: counted, never guessed. */
 struct tmk_unpaired {
 	uint64_t end_without_begin; /* begun before the capture, or its begin was lost */
@@ -57,11 +76,17 @@ struct tmk_unpaired {
 	uint64_t begin_reused;	/* begins of a token that was open already: a target that lies */
 	uint64_t open_overflow; /* begins beyond the open operations that the assembler keeps */
 	uint64_t no_session;	/* records of sessions never described, or whose process is gone */
+	uint64_t window_start_reused; /* starts of a window that was open already: likewise */
+	uint64_t window_repeated_end;
+	uint64_t resolve_unknown; /* of a window that waits for none, a second one too */
+	uint64_t
+		ended_after_flush; /* operations begun in a window that a flush should have drained */
 };
 
 struct tmk_session_totals {
 	const char *status; /* of this session: "complete", "detached", … */
 	uint64_t operations, edges, unfinished, truncated;
+	struct tmk_window_counts windows;
 	struct tmk_unpaired unpaired;
 	bool exit_known;
 	uint32_t exit_status;
@@ -81,7 +106,9 @@ struct tmk_finish_view {
 	const struct tmk_session_view *const *sessions;
 	const struct tmk_session_totals *totals; /* one a session, same order */
 	size_t n_sessions;
-	struct tmk_unpaired unpaired; /* of the whole capture */
+	struct tmk_window_counts windows; /* of the whole capture */
+	struct tmk_unpaired unpaired;	  /* likewise */
+	uint64_t windows_limit;		  /* of those abandoned: because too many were open */
 	uint64_t late;	      /* records that came after their place in time was already written */
 	uint64_t malformed;   /* records that were refused */
 	uint64_t undescribed; /* lines on which a "?" stands for what was never described */
@@ -94,6 +121,7 @@ struct tmk_sink_ops {
 	int (*on_op)(void *self, const struct tmk_op_view *op);
 	int (*on_edge)(void *self, const struct tmk_edge_view *e);
 	int (*on_unfinished)(void *self, const struct tmk_unfinished_view *u);
+	int (*on_window)(void *self, const struct tmk_window_view *w); /* when it is all known */
 	int (*on_loss)(void *self, uint64_t lost_total); /* when the count has grown */
 	int (*on_tide)(
 		void *self); /* all that is known so far has been handed over: a time to flush */
