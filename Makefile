@@ -26,12 +26,13 @@ ALL_LDFLAGS = $(SAN) $(LDFLAGS)
 TRACER_LIBS = $(shell pkg-config --libs libbpf libelf zlib 2>/dev/null || echo -lbpf -lelf -lz) -lpthread -lm
 
 # The marker library: libc only, usable from any program.
-LIB_SRCS = $(wildcard user/marker/*.c) user/runtime3/line.c user/base/buf.c user/base/out_file.c
+LIB_SRCS = $(wildcard user/marker/*.c user/stream/*.c) user/runtime3/line.c user/base/buf.c \
+	user/base/out_file.c
 LIB_OBJS = $(LIB_SRCS:%.c=$(B)/lib/%.o)
 
 # The tracer: one folder a stage.
 CORE_SRCS = $(wildcard user/base/*.c user/runtime3/*.c user/attach/*.c user/capture/*.c \
-	user/assemble/*.c user/sink/*.c)
+	user/stream/*.c user/assemble/*.c user/sink/*.c)
 CORE_OBJS = $(CORE_SRCS:%.c=$(B)/obj/%.o)
 CMD_OBJS = $(patsubst %.c,$(B)/obj/%.o,$(wildcard user/cmd/*.c))
 

@@ -23,6 +23,7 @@
 
 #include "base/hash.h"
 #include "stream/rank.h"
+#include "stream/totals.h"
 
 /* A number that the program chose, or that of a thread whose own stream it is. */
 struct tmk_stream_id {
@@ -41,22 +42,10 @@ struct tmk_stream_window {
 	struct tmk_stream *stream;	       /* NULL: not open */
 	struct tmk_stream_window *prev, *next; /* on its stream, in the order of starts */
 	uint32_t position;		       /* in stream->rank */
-	uint32_t open_before;		  /* windows that were open on the stream at the start */
-	uint64_t busy_ns, ended;	  /* the stream's running sums at the start */
-	struct tmk_stream_totals *totals; /* likewise; NULL: not kept */
+	uint32_t open_before;		    /* windows that were open on the stream at the start */
+	uint64_t busy_ns, ended;	    /* the stream's running sums at the start */
+	struct tmk_totals_snapshot *totals; /* likewise; NULL: not kept */
 };
-
-/* Sums of the operations that ended on a stream, by the caller's number for their name. */
-struct tmk_stream_total {
-	uint32_t name; /* UINT32_MAX: all those for which there was no room */
-	uint64_t count, total_ns;
-};
-
-/* Names that are told apart on one stream; further ones are summed up together. */
-#define TMK_STREAM_NAMES 64u
-#define TMK_STREAM_OTHERS UINT32_MAX
-/* Memory that the totals of all windows may take together; windows beyond are without. */
-#define TMK_STREAM_TOTALS_MAX (32u << 20)
 
 /* What a window was found to hold when it closed. */
 struct tmk_stream_inside {
@@ -76,6 +65,7 @@ struct tmk_streams {
 	struct tmk_stream **slots;
 	uint32_t *free_slots;
 	uint32_t n_free, n_slots, cap;
+	struct tmk_stream *last; /* found last: mostly the next one, too */
 	bool keep_totals;
 	size_t totals_bytes;
 	struct tmk_stream_total scratch[TMK_STREAM_NAMES + 1];
