@@ -345,6 +345,67 @@ int edge(struct pt_regs *ctx)
 	return 0;
 }
 
+static __always_inline void window_hit(struct pt_regs *ctx, __u32 kind)
+{
+	struct tmk_rec_window *r;
+	struct hit h;
+
+	if (!hit_open(&h, kind))
+		return;
+	describe(&h, PT_REGS_PARM2(ctx), PT_REGS_PARM1(ctx), true);
+	describe(&h, PT_REGS_PARM3(ctx), PT_REGS_PARM1(ctx), false);
+	r = bpf_ringbuf_reserve(h.ring, sizeof(*r), 0);
+	if (!r) {
+		__sync_fetch_and_add(&h.counters->ring_full[kind], 1);
+		return;
+	}
+	rec_fill(&r->h, &h, kind, sizeof(*r));
+	r->session_id = PT_REGS_PARM1(ctx);
+	r->name = PT_REGS_PARM3(ctx);
+	r->id = PT_REGS_PARM4(ctx);
+	r->opened_on = PT_REGS_PARM5(ctx);
+	r->detail = PT_REGS_PARM6(ctx);
+	bpf_ringbuf_submit(r, wake_flags(&h, kind));
+}
+
+SEC("uprobe.multi")
+int window_start(struct pt_regs *ctx)
+{
+	window_hit(ctx, TMK_REC_WINDOW_START);
+	return 0;
+}
+
+SEC("uprobe.multi")
+int window_end(struct pt_regs *ctx)
+{
+	window_hit(ctx, TMK_REC_WINDOW_END);
+	return 0;
+}
+
+SEC("uprobe.multi")
+int window_resolve(struct pt_regs *ctx)
+{
+	struct tmk_rec_window_resolve *r;
+	struct hit h;
+
+	if (!hit_open(&h, TMK_REC_WINDOW_RESOLVE))
+		return 0;
+	describe(&h, PT_REGS_PARM2(ctx), PT_REGS_PARM1(ctx), true);
+	r = bpf_ringbuf_reserve(h.ring, sizeof(*r), 0);
+	if (!r) {
+		__sync_fetch_and_add(&h.counters->ring_full[TMK_REC_WINDOW_RESOLVE], 1);
+		return 0;
+	}
+	rec_fill(&r->h, &h, TMK_REC_WINDOW_RESOLVE, sizeof(*r));
+	r->session_id = PT_REGS_PARM1(ctx);
+	r->id = PT_REGS_PARM3(ctx);
+	r->opened_on = PT_REGS_PARM4(ctx);
+	r->duration_ns = PT_REGS_PARM5(ctx);
+	r->how = PT_REGS_PARM6(ctx);
+	bpf_ringbuf_submit(r, wake_flags(&h, TMK_REC_WINDOW_RESOLVE));
+	return 0;
+}
+
 /*
  * A traced process replaced its image: every address that it named before means something else now.
  * The new incarnation is in force before the new image runs its first instruction.

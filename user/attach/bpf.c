@@ -158,6 +158,12 @@ struct bpf_program *tmk_bpf_program(const struct tmk_bpf *b, unsigned int kind)
 		return b->skel->progs.op_end;
 	case TMK_REC_EDGE:
 		return b->skel->progs.edge;
+	case TMK_REC_WINDOW_START:
+		return b->skel->progs.window_start;
+	case TMK_REC_WINDOW_END:
+		return b->skel->progs.window_end;
+	case TMK_REC_WINDOW_RESOLVE:
+		return b->skel->progs.window_resolve;
 	default:
 		return NULL;
 	}

@@ -27,7 +27,8 @@ static const char *const arg_regs[] = { "8@x0", "8@x1", "8@x2", "8@x3", "8@x4", 
 /* How many arguments each marker has, by kind. */
 static const unsigned char n_args[TMK_REC_MARKERS] = {
 	[TMK_REC_SESSION_OPEN] = 2, [TMK_REC_SESSION_FINISH] = 2, [TMK_REC_OP_BEGIN] = 6,
-	[TMK_REC_OP_END] = 5,	    [TMK_REC_EDGE] = 6,
+	[TMK_REC_OP_END] = 5,	    [TMK_REC_EDGE] = 6,		  [TMK_REC_WINDOW_START] = 6,
+	[TMK_REC_WINDOW_END] = 6,   [TMK_REC_WINDOW_RESOLVE] = 6,
 };
 
 /* One note, its strings pointing into the file's data. */

@@ -4,13 +4,16 @@
  * elsewhere. See probes.h.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "attach/probes.h"
 
+#define LINKS_AT_ONCE 16
+
 const unsigned char tmk_attach_order[] = {
-	TMK_REC_SESSION_FINISH, TMK_REC_OP_END,	  TMK_REC_EDGE,
-	TMK_REC_SESSION_OPEN,	TMK_REC_OP_BEGIN,
+	TMK_REC_SESSION_FINISH, TMK_REC_WINDOW_RESOLVE, TMK_REC_WINDOW_END,   TMK_REC_OP_END,
+	TMK_REC_EDGE,		TMK_REC_SESSION_OPEN,	TMK_REC_WINDOW_START, TMK_REC_OP_BEGIN,
 };
 const unsigned int tmk_n_attach_order = sizeof(tmk_attach_order);
 
@@ -64,10 +67,32 @@ static int link_add(struct tmk_links *l, struct bpf_link *link)
 	return 0;
 }
 
+static void *link_cut(void *link)
+{
+	bpf_link__destroy(link);
+	return NULL;
+}
+
+/*
+ * Closing a link waits for grace periods, some 25 ms, during which the kernel could as well end the
+ * others': each has a thread of its own while there are any.
+ */
 static void links_cut(struct tmk_links *l, size_t keep)
 {
-	while (l->n > keep)
+	pthread_t threads[LINKS_AT_ONCE];
+
+	while (l->n > keep) {
+		size_t n = 0;
+
+		while (n < LINKS_AT_ONCE && l->n > keep + 1 &&
+		       !pthread_create(&threads[n], NULL, link_cut, l->links[l->n - 1])) {
+			l->n--;
+			n++;
+		}
 		bpf_link__destroy(l->links[--l->n]);
+		while (n)
+			pthread_join(threads[--n], NULL);
+	}
 }
 
 static int kind_attach(struct tmk_links *l, const struct tmk_bpf *b, const struct tmk_method *m,

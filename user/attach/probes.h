@@ -19,8 +19,9 @@ struct tmk_method {
 };
 
 /*
- * The order in which markers are attached; detaching goes the other way. Ends before begins: an
- * operation whose begin was seen cannot lose its end to a probe that is not there yet.
+ * The order in which markers are attached. Ends before begins: an operation whose begin was seen cannot
+ * lose its end to a probe that is not there yet. Detaching knows no order: it comes after the filter by
+ * process was cleared, when no hit counts any more.
  */
 extern const unsigned char tmk_attach_order[];
 extern const unsigned int tmk_n_attach_order;
@@ -42,7 +43,7 @@ struct bpf_link *tmk_probe_attach(const struct tmk_method *m, struct bpf_program
 int tmk_links_attach(struct tmk_links *l, const struct tmk_bpf *b, const struct tmk_method *m,
 		     pid_t pid, const struct tmk_object *o, unsigned int *failed);
 
-/* Lets go of everything, begins first. When it returns no program runs any more for these probes. */
+/* Lets go of everything. When it returns no program runs any more for these probes. */
 void tmk_links_detach(struct tmk_links *l);
 
 #endif /* TICKMARK_ATTACH_PROBES_H */

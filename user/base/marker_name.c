@@ -15,6 +15,9 @@ const char *tmk_marker_name(unsigned int kind)
 		[TMK_REC_OP_BEGIN] = "op_begin",
 		[TMK_REC_OP_END] = "op_end",
 		[TMK_REC_EDGE] = "edge",
+		[TMK_REC_WINDOW_START] = "window_start",
+		[TMK_REC_WINDOW_END] = "window_end",
+		[TMK_REC_WINDOW_RESOLVE] = "window_resolve",
 	};
 
 	return kind < TMK_REC_MARKERS ? names[kind] : NULL;
