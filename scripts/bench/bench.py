@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures tickmark beside its peers, prints a table and writes BUILD/bench.json.
 
-    bench.py [--build DIR] [PART…]        parts: detached direct loss convert session memory
+    bench.py [--build DIR] [PART…]        parts: detached direct window loss convert assemble session
+                                          memory
 
 Whatever is compared alternates within one run, and each figure is the median of its repeats: times on
 a shared machine drift, ratios hardly. A target is pinned to one CPU; its tracer may use the others.
@@ -23,7 +24,8 @@ from pathlib import Path
 
 
 TARGET_CPU = 0
-DIRECT_ROUNDS = 7
+MARKERS = 8                         # that the library has: probes of ours on a target
+DIRECT_ROUNDS, WINDOW_ROUNDS = 7, 5
 BURSTS, BURST_PAIRS = 10, 20000     # a burst fits the rings, so what is timed is never a lost hit
 LOSS_RATE, LOSS_SECONDS = 200_000, 30
 MEMORY_RATE, MEMORY_SECONDS = 100_000, 40
@@ -115,16 +117,18 @@ class Target:
             time.sleep(0.05)
         time.sleep(0.3)  # the kernel raises the semaphore before it installs the probe
 
-    def bursts(self):
-        """Nanoseconds a pair: the best of some bursts (whatever else runs here only adds to one), with
-        pauses in which a tracer can read."""
-        self.ask(f"pairs {BURST_PAIRS // 4}")
-        costs = []
+    def bursts(self, *what):
+        """Nanoseconds a pair of each of `what`: the best of some bursts (whatever else runs here only adds
+        to one), which alternate, with pauses in which a tracer can read."""
+        costs = {name: [] for name in what}
+        for name in what:
+            self.ask(f"{name} {BURST_PAIRS // 4}")
         for _ in range(BURSTS):
-            time.sleep(0.05)
-            pairs, ns = self.ask(f"pairs {BURST_PAIRS}")
-            costs.append(ns / pairs)
-        return min(costs)
+            for name in what:
+                time.sleep(0.05)
+                pairs, ns = self.ask(f"{name} {BURST_PAIRS}")
+                costs[name].append(ns / pairs)
+        return [min(costs[name]) for name in what]
 
 
 PAIRS_A_ROUND = BURST_PAIRS // 4 + BURSTS * BURST_PAIRS
@@ -166,7 +170,7 @@ class Tracer:
 
 def tickmark_attach(build, target, out, *options):
     command = [build / "tickmark", "record", "-p", str(target.pid), "-o", out, *options]
-    return Tracer(target, command, 5, build / "bench/tickmark.log", "sigint")
+    return Tracer(target, command, MARKERS, build / "bench/tickmark.log", "sigint")
 
 
 def empty_attach(build, target):
@@ -211,11 +215,13 @@ def part_detached(build, table):
     out = subprocess.run([build / "bench/pair"], stdout=subprocess.PIPE, text=True, check=True,
                          preexec_fn=lambda: os.sched_setaffinity(0, {TARGET_CPU})).stdout
     rounds = [[float(x) for x in line.split()] for line in out.splitlines()]
-    empty = statistics.median(r[0] for r in rounds)
-    pair = statistics.median(r[1] for r in rounds)
-    table.put(detached_pair_ns=round(pair, 3), empty_loop_ns=round(empty, 3))
+    empty, pair, window = (statistics.median(r[i] for r in rounds) for i in range(3))
+    table.put(detached_pair_ns=round(pair, 3), detached_window_ns=round(window, 3),
+              empty_loop_ns=round(empty, 3))
     table.row("begin+end, nobody attached, over an empty loop", "<= 0.5 ns more",
               f"{pair:.2f} - {empty:.2f} = {pair - empty:.2f} ns", pair - empty <= 0.5)
+    table.row("a window's start+end, nobody attached, over it", "<= 0.5 ns more",
+              f"{window:.2f} - {empty:.2f} = {window - empty:.2f} ns", window - empty <= 0.5)
 
 
 def direct_round(build, target, who):
@@ -227,7 +233,7 @@ def direct_round(build, target, who):
     else:
         tracer = bpftrace_attach(build, target)
     try:
-        cost = target.bursts()
+        cost, = target.bursts("pairs")
     finally:
         status = tracer.stop()
     target.wait_listeners(0)
@@ -260,6 +266,23 @@ def part_direct(build, table):
     peer = statistics.median(costs["bpftrace"])
     table.put(bpftrace_pair_ns=round(peer, 1))
     table.row(what, "<= 0.55", f"{ours:.0f} / {peer:.0f} ns = {ours / peer:.2f}", ours / peer <= 0.55)
+
+
+def part_window(build, table):
+    out, costs = build / "bench/run.jsonl", []
+    for _ in range(WINDOW_ROUNDS):
+        with Target(build) as target:
+            tracer = tickmark_attach(build, target, out)
+            costs.append(target.bursts("pairs", "windows"))
+            status = tracer.stop()
+        capture = capture_record(out)
+        if status or lost_in(capture) or capture["windows"]["closed"] != PAIRS_A_ROUND:
+            raise Failed(f"tickmark: status {status}, windows {capture['windows']} of {PAIRS_A_ROUND}")
+        out.unlink()
+    pair, window = (statistics.median(c[i] for c in costs) for i in range(2))
+    table.put(window_pair_ns=round(window, 1), window_beside_pair_ns=round(pair, 1))
+    table.row("a window's start+end, over an operation's begin+end", "<= 1.20",
+              f"{window:.0f} / {pair:.0f} ns = {window / pair:.2f}", window / pair <= 1.2)
 
 
 def part_loss(build, table):
@@ -388,8 +411,8 @@ def part_memory(build, table):
               late <= 64 and late <= early * 1.05 + 0.5)
 
 
-PARTS = {"detached": part_detached, "direct": part_direct, "loss": part_loss,
-         "convert": part_convert, "session": part_session, "memory": part_memory}
+PARTS = {"detached": part_detached, "direct": part_direct, "window": part_window,
+         "loss": part_loss, "convert": part_convert, "session": part_session, "memory": part_memory}
 
 
 def main():

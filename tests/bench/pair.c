@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Benchmark: what a begin+end pair costs while nobody listens, next to a loop that is otherwise the same
- * and empty. Both alternate, ROUNDS times; each round prints "EMPTY_NS PAIR_NS", nanoseconds a turn.
+ * Benchmark: what a begin+end pair of an operation, and a start+end pair of a window, cost while nobody
+ * listens, next to a loop that is otherwise the same and empty. They alternate, ROUNDS times; each round
+ * prints "EMPTY_NS PAIR_NS WINDOW_NS", nanoseconds a turn.
  */
 #include <stdio.h>
 #include <time.h>
@@ -49,6 +50,21 @@ static __attribute__((noinline)) double pair_run(struct tmk_session *s)
 	return (now_ns() - start) / TURNS;
 }
 
+static __attribute__((noinline)) double window_run(struct tmk_session *s)
+{
+	double start = now_ns();
+
+	for (unsigned int i = 0; i < TURNS; i++) {
+		struct tmk_window w;
+
+		tmk_window_start(s, "decode", &w);
+		WORK();
+		tmk_window_end(s, w, NULL);
+		WORK();
+	}
+	return (now_ns() - start) / TURNS;
+}
+
 int main(void)
 {
 	struct tmk_config config = tmk_config_train("Gpt::forward");
@@ -60,10 +76,11 @@ int main(void)
 	}
 	empty_run();
 	pair_run(s);
+	window_run(s);
 	for (int i = 0; i < ROUNDS; i++) {
-		double empty = empty_run();
+		double empty = empty_run(), pair = pair_run(s);
 
-		printf("%.4f %.4f\n", empty, pair_run(s));
+		printf("%.4f %.4f %.4f\n", empty, pair, window_run(s));
 	}
 	return tmk_session_finish(s) ? 1 : 0;
 }

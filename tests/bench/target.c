@@ -4,6 +4,7 @@
  * It knows nothing of who traces it. Commands are lines on standard input, each answered by one line:
  *
  *	pairs N			N begin+end pairs back to back		→ pairs N NANOSECONDS
+ *	windows N		N start+end pairs of windows		→ windows N NANOSECONDS
  *	paced RATE SECONDS	RATE operations a second, evenly	→ paced N NANOSECONDS
  *	listening		how many probes hold the switch up?	→ listening COUNT
  *
@@ -43,6 +44,19 @@ static uint64_t pairs_run(struct tmk_session *s, uint64_t n)
 	return now_ns() - start;
 }
 
+static uint64_t windows_run(struct tmk_session *s, uint64_t n)
+{
+	uint64_t start = now_ns();
+
+	for (uint64_t i = 0; i < n; i++) {
+		struct tmk_window w;
+
+		tmk_window_start(s, "decode", &w);
+		tmk_window_end(s, w, NULL);
+	}
+	return now_ns() - start;
+}
+
 /*
  * Spins between operations, since a sleep would be longer than their distance. Time that the scheduler
  * took is made up for at once: that burst is part of what a tracer must bear.
@@ -70,6 +84,8 @@ static int command_run(struct tmk_session *s, const char *line)
 
 	if (sscanf(line, "pairs %" SCNu64, &n) == 1)
 		printf("pairs %" PRIu64 " %" PRIu64 "\n", n, pairs_run(s, n));
+	else if (sscanf(line, "windows %" SCNu64, &n) == 1)
+		printf("windows %" PRIu64 " %" PRIu64 "\n", n, windows_run(s, n));
 	else if (sscanf(line, "paced %" SCNu64 " %" SCNu64, &rate, &seconds) == 2 && rate)
 		printf("paced %" PRIu64 " %" PRIu64 "\n", rate * seconds,
 		       paced_run(s, rate, seconds));
