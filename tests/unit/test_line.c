@@ -534,6 +534,177 @@ static void conf49_unfinished_and_capture_lines(void **state)
 	tmk_r3_site_free(&site);
 }
 
+static void conf46_named_streams_say_so(void **state)
+{
+	struct tmk_r3_site site;
+	struct tmk_r3_op op = {
+		.phase = S("train"),
+		.site = &site,
+		.n = 1,
+		.tid = 4,
+		.end_tid = 6,
+		.stream = UINT64_MAX,
+		.named = true,
+	};
+	struct tmk_r3_unfinished u = {
+		.phase = S("train"), .site = &site, .n = 2, .named = true, .reason = "finished"
+	};
+	struct tmk_buf b = { 0 };
+
+	(void)state;
+	assert_int_equal(tmk_r3_site_render(&site, S("s"), S("o"), NULL, 0, 0), 0);
+	tmk_r3_op_line(&b, &op, false);
+	tmk_r3_unfinished_line(&b, &u);
+	assert_text(
+		&b,
+		"{\"kind\":\"operation\",\"event_id\":\"train-op-0-1\",\"op\":\"o\",\"static_id\":"
+		"\"s\",\"inputs\":[],\"step\":0,\"duration_ns\":0,\"start_ns\":0,\"pid\":0,\"tid\":4,"
+		"\"stream\":18446744073709551615,\"named\":true,\"end_tid\":6}\n"
+		"{\"kind\":\"operation\",\"event_id\":\"train-op-0-2\",\"op\":\"o\",\"static_id\":"
+		"\"s\",\"inputs\":[],\"step\":0,\"pid\":0,\"tid\":0,\"stream\":0,\"named\":true,"
+		"\"unfinished\":{\"start_ns\":0,\"reason\":\"finished\"}}\n");
+	tmk_buf_clear(&b);
+	tmk_r3_op_line(&b, &op, true);
+	assert_null(memmem(b.data, b.len, "named", 5));
+	tmk_buf_free(&b);
+	tmk_r3_site_free(&site);
+}
+
+/* --- windows */
+
+static const struct tmk_r3_window full_window = {
+	.phase = S("train"),
+	.name = S("dec\"ode"),
+	.n = 2,
+	.step = 7,
+	.id = UINT64_MAX,
+	.opened_on = 9,
+	.pid = 3,
+	.tid = 4,
+	.end_tid = 5,
+	.stream = 9,
+	.has_stream = true,
+	.named = true,
+	.has_start = true,
+	.has_end = true,
+	.has_duration = true,
+	.start_ns = 10,
+	.end_ns = 30,
+	.duration_ns = 7,
+	.device = true,
+	.status = "closed",
+	.flush = true,
+	.has_place = true,
+	.depth = 1,
+	.has_parent = true,
+	.parent = 1,
+	.has_operations = true,
+	.operations = 3,
+	.has_idle = true,
+	.idle_ns = 20,
+};
+
+static void conf34_window_line(void **state)
+{
+	struct tmk_r3_window w = full_window;
+	struct tmk_buf b = { 0 };
+
+	(void)state;
+	tmk_r3_window_line(&b, &w);
+	assert_text(
+		&b,
+		"{\"kind\":\"operation\",\"event_id\":\"train-window-7-2\",\"op\":\"dec\\\"ode\","
+		"\"inputs\":[],\"step\":7,\"pid\":3,\"tid\":4,\"stream\":9,\"named\":true,\"end_tid\":5,"
+		"\"window\":{\"id\":18446744073709551615,\"opened_on\":9,\"start_ns\":10,\"end_ns\":30,"
+		"\"duration_ns\":7,\"method\":\"device\",\"status\":\"closed\",\"depth\":1,\"parent\":1,"
+		"\"overlaps\":0,\"flush\":true,\"operations\":3,\"idle_ns\":20}}\n");
+	tmk_buf_clear(&b);
+	w.device = w.named = w.has_parent = w.has_duration = false;
+	w.end_tid = w.tid;
+	w.depth = 0;
+	w.overlaps = 2;
+	w.status = "failed";
+	w.error = 5;
+	w.has_idle = false;
+	w.incomplete = true;
+	w.cut = TMK_DESC_CUT_NAME;
+	tmk_r3_window_line(&b, &w);
+	assert_text(
+		&b,
+		"{\"kind\":\"operation\",\"event_id\":\"train-window-7-2\",\"op\":\"dec\\\"ode\","
+		"\"inputs\":[],\"step\":7,\"pid\":3,\"tid\":4,\"stream\":9,"
+		"\"window\":{\"id\":18446744073709551615,\"opened_on\":9,\"start_ns\":10,\"end_ns\":30,"
+		"\"method\":\"system\",\"status\":\"failed\",\"error\":5,\"depth\":0,\"overlaps\":2,"
+		"\"flush\":true,\"operations\":3,\"incomplete\":true},\"truncated\":[\"op\"]}\n");
+	tmk_buf_free(&b);
+}
+
+static void conf41_what_a_window_did_not_measure_is_absent(void **state)
+{
+	struct tmk_r3_window w = {
+		.phase = S("infer"),
+		.name = S("?"),
+		.n = 1,
+		.id = 1,
+		.pid = 3,
+		.end_tid = 5,
+		.status = "not_measured",
+		.reason = "start_unknown",
+		.start_ns = 1,
+		.end_ns = 1,
+		.duration_ns = 1,
+		.depth = 1,
+		.overlaps = 1,
+		.has_parent = true, /* of a place that is not known */
+		.operations = 1,
+		.idle_ns = 1,
+	};
+	struct tmk_buf b = { 0 };
+
+	(void)state;
+	tmk_r3_window_line(&b, &w);
+	assert_text(&b,
+		    "{\"kind\":\"operation\",\"event_id\":\"infer-window-0-1\",\"op\":\"?\","
+		    "\"inputs\":[],\"step\":0,\"pid\":3,\"end_tid\":5,\"window\":{\"id\":1,"
+		    "\"opened_on\":0,\"method\":\"system\",\"status\":\"not_measured\",\"reason\":"
+		    "\"start_unknown\",\"flush\":false}}\n");
+	tmk_buf_free(&b);
+}
+
+static void conf49_window_line_and_counts(void **state)
+{
+	static const char counts_text[] = ",\"truncated\":0,\"windows\":{\"closed\":1,\"open\":0},"
+					  "\"hits\":{\"window_end\":1}}}\n";
+	const struct tmk_r3_count windows[] = { { "closed", 1 }, { "open", 0 } };
+	const struct tmk_r3_count hits[] = { { "window_end", 1 } };
+	struct tmk_r3_capture c = {
+		.status = "complete",
+		.source = "traced",
+		.windows = windows,
+		.n_windows = 2,
+		.hits = hits,
+		.n_hits = 1,
+	};
+	struct tmk_check_counts counts = { 0 };
+	struct tmk_buf b = { 0 };
+
+	(void)state;
+	tmk_r3_capture_line(&b, &c);
+	tmk_buf_append(&b, "", 1); /* for strstr() */
+	assert_non_null(strstr(b.data, counts_text));
+	tmk_buf_clear(&b);
+	c.n_windows = 0;
+	tmk_r3_capture_line(&b, &c);
+	assert_null(memmem(b.data, b.len, "windows", 7));
+	tmk_buf_clear(&b);
+	tmk_r3_meta_line(&b, &train_meta, false);
+	tmk_r3_window_line(&b, &full_window);
+	assert_int_equal(violations(&b, &counts), 0);
+	assert_int_equal(counts.windows, 1);
+	assert_int_equal(counts.operations, 0);
+	tmk_buf_free(&b);
+}
+
 /* --- memory */
 
 static void line_stays_inside_its_bound(void **state)
@@ -558,6 +729,7 @@ static void line_stays_inside_its_bound(void **state)
 		op.phase = op.output = s;
 		op.site = &site;
 		op.end_tid = 0xfffffffe;
+		op.named = true;
 		max = tmk_r3_op_line_max(&op);
 		line = malloc(max); /* exactly: a sanitizer sees the first byte behind it */
 		assert_non_null(line);
@@ -604,6 +776,10 @@ int main(void)
 		cmocka_unit_test(conf26_every_character_stays_raw),
 		cmocka_unit_test(conf27_numbers_are_plain_decimals),
 		cmocka_unit_test(conf29_own_fields_follow_the_base),
+		cmocka_unit_test(conf34_window_line),
+		cmocka_unit_test(conf41_what_a_window_did_not_measure_is_absent),
+		cmocka_unit_test(conf46_named_streams_say_so),
+		cmocka_unit_test(conf49_window_line_and_counts),
 		cmocka_unit_test(conf49_unfinished_and_capture_lines),
 		cmocka_unit_test(line_stays_inside_its_bound),
 		cmocka_unit_test(buffer_remembers_that_memory_ran_out),

@@ -232,6 +232,15 @@ static void number_add(struct tmk_buf *b, const char *key, uint64_t v)
 	tmk_buf_putu64(b, v);
 }
 
+#define NAMED ",\"named\":true"
+
+static void stream_add(struct tmk_buf *b, uint64_t stream, bool named)
+{
+	number_add(b, ",\"stream\":", stream);
+	if (named)
+		ADD(b, NAMED);
+}
+
 /* The phase is the session's own string, so it is escaped like any other. */
 #define PUT_EVENT_ID(p, phase, what, step, n)                                      \
 	({                                                                         \
@@ -243,12 +252,19 @@ static void number_add(struct tmk_buf *b, const char *key, uint64_t v)
 		PUT(at_, "\",");                                                   \
 	})
 
-#define EVENT_ID_MAX(phase) (string_max((phase).len) + sizeof("-edge--\",") + 2 * TMK_DECIMAL_MAX)
+#define EVENT_ID_MAX(phase) (string_max((phase).len) + sizeof("-window--\",") + 2 * TMK_DECIMAL_MAX)
 
 static void op_id_add(struct tmk_buf *b, struct tmk_str phase, uint64_t step, uint64_t n)
 {
 	if (tmk_buf_reserve(b, EVENT_ID_MAX(phase)))
 		b->len = (size_t)(PUT_EVENT_ID(b->data + b->len, phase, "-op-", step, n) - b->data);
+}
+
+static void window_id_add(struct tmk_buf *b, struct tmk_str phase, uint64_t step, uint64_t n)
+{
+	if (tmk_buf_reserve(b, EVENT_ID_MAX(phase)))
+		b->len = (size_t)(PUT_EVENT_ID(b->data + b->len, phase, "-window-", step, n) -
+				  b->data);
 }
 
 static void edge_id_add(struct tmk_buf *b, struct tmk_str phase, uint64_t step, uint64_t n)
@@ -359,6 +375,8 @@ char *tmk_r3_op_line_put(char *p, const struct tmk_r3_op *op, bool strict)
 	p = tmk_decimal_put(p, op->tid);
 	p = PUT(p, ",\"stream\":");
 	p = tmk_decimal_put(p, op->stream);
+	if (op->named)
+		p = PUT(p, NAMED);
 	if (op->end_tid != op->tid) {
 		p = PUT(p, ",\"end_tid\":");
 		p = tmk_decimal_put(p, op->end_tid);
@@ -401,12 +419,79 @@ void tmk_r3_unfinished_line(struct tmk_buf *b, const struct tmk_r3_unfinished *u
 	number_add(b, ",\"step\":", u->begin_step);
 	number_add(b, ",\"pid\":", u->pid);
 	number_add(b, ",\"tid\":", u->tid);
-	number_add(b, ",\"stream\":", u->stream);
+	stream_add(b, u->stream, u->named);
 	number_add(b, ",\"unfinished\":{\"start_ns\":", u->start_ns);
 	ADD(b, ",\"reason\":\"");
 	tmk_buf_puts(b, u->reason);
 	ADD(b, "\"}");
 	truncated_add(b, u->site->cut);
+	ADD(b, "}\n");
+}
+
+/* What was not measured is left out here, never written as 0. */
+static void window_times_add(struct tmk_buf *b, const struct tmk_r3_window *w)
+{
+	if (w->has_start)
+		number_add(b, ",\"start_ns\":", w->start_ns);
+	if (w->has_end)
+		number_add(b, ",\"end_ns\":", w->end_ns);
+	if (w->has_duration)
+		number_add(b, ",\"duration_ns\":", w->duration_ns);
+	tmk_buf_puts(b, w->device ? ",\"method\":\"device\"" : ",\"method\":\"system\"");
+}
+
+static void window_status_add(struct tmk_buf *b, const struct tmk_r3_window *w)
+{
+	ADD(b, ",\"status\":\"");
+	tmk_buf_puts(b, w->status);
+	ADD(b, "\"");
+	if (w->reason) {
+		ADD(b, ",\"reason\":\"");
+		tmk_buf_puts(b, w->reason);
+		ADD(b, "\"");
+	}
+	if (w->error)
+		number_add(b, ",\"error\":", w->error);
+}
+
+static void window_inside_add(struct tmk_buf *b, const struct tmk_r3_window *w)
+{
+	if (w->has_place)
+		number_add(b, ",\"depth\":", w->depth);
+	if (w->has_place && w->has_parent)
+		number_add(b, ",\"parent\":", w->parent);
+	if (w->has_place)
+		number_add(b, ",\"overlaps\":", w->overlaps);
+	tmk_buf_puts(b, w->flush ? ",\"flush\":true" : ",\"flush\":false");
+	if (w->has_operations)
+		number_add(b, ",\"operations\":", w->operations);
+	if (w->has_idle)
+		number_add(b, ",\"idle_ns\":", w->idle_ns);
+	if (w->incomplete)
+		ADD(b, ",\"incomplete\":true");
+}
+
+void tmk_r3_window_line(struct tmk_buf *b, const struct tmk_r3_window *w)
+{
+	ADD(b, "{\"kind\":\"operation\",\"event_id\":");
+	window_id_add(b, w->phase, w->step, w->n);
+	ADD(b, "\"op\":");
+	tmk_r3_escape(b, w->name);
+	number_add(b, ",\"inputs\":[],\"step\":", w->step);
+	number_add(b, ",\"pid\":", w->pid);
+	if (w->tid)
+		number_add(b, ",\"tid\":", w->tid);
+	if (w->has_stream)
+		stream_add(b, w->stream, w->named);
+	if (w->end_tid && w->end_tid != w->tid)
+		number_add(b, ",\"end_tid\":", w->end_tid);
+	number_add(b, ",\"window\":{\"id\":", w->id);
+	number_add(b, ",\"opened_on\":", w->opened_on);
+	window_times_add(b, w);
+	window_status_add(b, w);
+	window_inside_add(b, w);
+	ADD(b, "}");
+	truncated_add(b, w->cut & TMK_DESC_CUT_NAME ? TMK_DESC_CUT_OP : 0);
 	ADD(b, "}\n");
 }
 
@@ -468,6 +553,7 @@ void tmk_r3_capture_line(struct tmk_buf *b, const struct tmk_r3_capture *c)
 	number_add(b, ",\"edges\":", c->edges);
 	number_add(b, ",\"unfinished\":", c->unfinished);
 	number_add(b, ",\"truncated\":", c->truncated);
+	counts_add(b, ",\"windows\":", c->windows, c->n_windows);
 	counts_add(b, ",\"hits\":", c->hits, c->n_hits);
 	counts_add(b, ",\"delivered\":", c->delivered, c->n_delivered);
 	counts_add(b, ",\"lost\":", c->lost, c->n_lost);
