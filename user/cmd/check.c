@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * tickmark check: would candle-graph's importer take these files? Gets each file's bytes into memory
- * and prints the verdict; the rules are in runtime3/check.c.
+ * tickmark check: would candle-graph's importer take these files, and is what they say of windows true?
+ * Gets each file's bytes into memory and prints the verdict; the rules are in runtime3/check.c and
+ * runtime3/check_windows.c.
  */
 #include <argp.h>
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "base/report.h"
 #include "cmd/cmd.h"
 #include "runtime3/check.h"
+#include "runtime3/check_windows.h"
 
 static const char doc[] =
 	"Says whether candle-graph's importer accepts runtime/3 files, and if not, each reason with its "
@@ -27,8 +29,11 @@ static const char doc[] =
 	"  tickmark check runs/*.jsonl && upload\n"
 	"  zcat run.jsonl.gz | tickmark check -\n"
 	"\v"
-	"The verdict is that of candle-graph 0.3.0. It goes to stdout, unless -q leaves only the exit "
-	"status: 0 all accepted, 1 one was rejected or could not be read, 2 wrong usage.";
+	"The verdict is that of candle-graph 0.3.0. Files that tickmark wrote are held to rules of its own as "
+	"well, which the importer does not have: a window's times, its parent and the operations that it "
+	"counts must agree with the other lines. A broken rule is shown as FILE:LINE: window: RULE: what.\n\n"
+	"All goes to stdout, unless -q leaves only the exit status: 0 all accepted and no rule broken, 1 one "
+	"was rejected, broke a rule or could not be read, 2 wrong usage.";
 
 #define DEFAULT_LIMIT 20
 
@@ -232,15 +237,49 @@ static void rejected_print(const char *shown, uint64_t violations, uint64_t limi
 	putchar('\n');
 }
 
+static void rules_print(const char *shown, uint64_t broken, uint64_t limit)
+{
+	printf("%s: %" PRIu64 " window rule%s broken", shown, broken, broken == 1 ? "" : "s");
+	if (broken > limit)
+		printf(", the first %" PRIu64 " are shown", limit);
+	putchar('\n');
+}
+
+/* Prints both verdicts on what was read. Returns the exit status. */
+static int content_check(const struct content *c, struct verdict *verdict, uint64_t limit)
+{
+	const char *data = c->data ? c->data : "";
+	struct tmk_check_counts counts;
+	int64_t n, broken = 0;
+	uint64_t left;
+
+	n = tmk_check_memory(data, c->len, violation_print, verdict, limit, &counts);
+	left = n < 0 || (uint64_t)n > limit ? 0 : limit - (uint64_t)n;
+	if (n >= 0)
+		broken = tmk_check_windows(data, c->len, &counts, violation_print, verdict, left);
+	if (n < 0 || broken < 0) {
+		tmk_error("%s: %s", verdict->shown,
+			  n == -EFBIG ? "holds an event id of 4 GiB, which is beyond this check"
+			  : n < 0     ? "out of memory for its event ids"
+				      : "out of memory for its windows");
+		return TMK_EXIT_FAILED;
+	}
+	if (!verdict->quiet && n)
+		rejected_print(verdict->shown, (uint64_t)n, limit);
+	else if (!verdict->quiet)
+		accepted_print(verdict->shown, &counts);
+	if (!verdict->quiet && broken)
+		rules_print(verdict->shown, (uint64_t)broken, left);
+	return n || broken ? TMK_EXIT_FAILED : TMK_EXIT_OK;
+}
+
 static int file_check(const char *path, const struct check_options *o)
 {
-	struct tmk_check_counts counts;
 	struct content content = { 0 };
 	char shown[256];
 	struct verdict verdict = { .shown = shown, .quiet = o->quiet };
 	const char *why;
-	int64_t n;
-	int err;
+	int err, status;
 
 	tmk_safe(shown, sizeof(shown), strcmp(path, "-") ? path : "stdin",
 		 strcmp(path, "-") ? strlen(path) : strlen("stdin"));
@@ -255,20 +294,9 @@ static int file_check(const char *path, const struct check_options *o)
 		return TMK_EXIT_FAILED;
 	}
 	bus_expect(shown);
-	n = tmk_check_memory(content.data ? content.data : "", content.len, violation_print,
-			     &verdict, o->limit, &counts);
+	status = content_check(&content, &verdict, o->limit);
 	content_free(&content);
-	if (n < 0) {
-		tmk_error("%s: %s", shown,
-			  n == -ENOMEM ? "out of memory for its event ids"
-				       : "holds an event id of 4 GiB, which is beyond this check");
-		return TMK_EXIT_FAILED;
-	}
-	if (!o->quiet && n)
-		rejected_print(shown, (uint64_t)n, o->limit);
-	else if (!o->quiet)
-		accepted_print(shown, &counts);
-	return n ? TMK_EXIT_FAILED : TMK_EXIT_OK;
+	return status;
 }
 
 int tmk_cmd_check(int argc, char **argv)

@@ -585,6 +585,15 @@ int tmk_json_value(struct tmk_json *j, struct tmk_json_value *v)
 	return err;
 }
 
+uint64_t tmk_json_u64(const struct tmk_json_value *v)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < v->len && v->text[i] >= '0' && v->text[i] <= '9'; i++)
+		n = n * 10 + (uint64_t)(v->text[i] - '0');
+	return n;
+}
+
 int tmk_json_end(struct tmk_json *j)
 {
 	if (tmk_json_peek(j) < 0)

@@ -79,6 +79,9 @@ int tmk_json_next(struct tmk_json *j, bool first);
 /* Reads a member's name and its colon. */
 int tmk_json_key(struct tmk_json *j, struct tmk_json_value *key);
 
+/* The number that a value of type TMK_JSON_UNSIGNED is. */
+uint64_t tmk_json_u64(const struct tmk_json_value *v);
+
 /* 0 when only white space is left. */
 int tmk_json_end(struct tmk_json *j);
 

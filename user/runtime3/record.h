@@ -55,9 +55,12 @@ enum tmk_field {
 	TMK_F_FROM_STATIC_ID,
 	TMK_F_NONFINITE_COUNT,
 	TMK_F_SATURATED_COUNT,
-	/* tickmark's own, unknown to the importer: only counted */
+	/* tickmark's own, unknown to the importer: what is made of them is not its verdict */
+	TMK_F_NAMED,
+	TMK_F_STREAM,
 	TMK_F_WINDOW,
 	TMK_F_CAPTURE,
+	TMK_F_START_NS,
 	TMK_F_UNFINISHED,
 	TMK_FIELDS
 };

@@ -50,22 +50,25 @@ static const char *const field_names[TMK_FIELDS] = {
 	[TMK_F_FROM_STATIC_ID] = "from_static_id",
 	[TMK_F_NONFINITE_COUNT] = "nonfinite_count",
 	[TMK_F_SATURATED_COUNT] = "saturated_count",
+	[TMK_F_NAMED] = "named",
+	[TMK_F_STREAM] = "stream",
 	[TMK_F_WINDOW] = "window",
 	[TMK_F_CAPTURE] = "capture",
+	[TMK_F_START_NS] = "start_ns",
 	[TMK_F_UNFINISHED] = "unfinished",
 };
 
 /* The same by length, the common ones first; each list ends in TMK_F_NONE. */
 #define LONGEST_NAME 15
-static const unsigned char fields_by_length[LONGEST_NAME + 1][8] = {
+static const unsigned char fields_by_length[LONGEST_NAME + 1][10] = {
 	[2] = { TMK_F_OP },
 	[3] = { TMK_F_MIN, TMK_F_MAX, TMK_F_KEY, TMK_F_CFG, TMK_F_RUN },
 	[4] = { TMK_F_KIND, TMK_F_STEP, TMK_F_ROOT, TMK_F_NORM },
-	[5] = { TMK_F_PHASE, TMK_F_SHAPE, TMK_F_DTYPE, TMK_F_STATE },
-	[6] = { TMK_F_INPUTS, TMK_F_OUTPUT, TMK_F_WINDOW, TMK_F_SOURCE, TMK_F_DEVICE, TMK_F_SCHEMA,
-		TMK_F_VALUES },
+	[5] = { TMK_F_PHASE, TMK_F_SHAPE, TMK_F_DTYPE, TMK_F_STATE, TMK_F_NAMED },
+	[6] = { TMK_F_INPUTS, TMK_F_STREAM, TMK_F_OUTPUT, TMK_F_WINDOW, TMK_F_SOURCE, TMK_F_DEVICE,
+		TMK_F_SCHEMA, TMK_F_VALUES },
 	[7] = { TMK_F_PROFILE, TMK_F_ABS_MAX, TMK_F_TENSORS, TMK_F_CAPTURE },
-	[8] = { TMK_F_EVENT_ID, TMK_F_BUILD_ID },
+	[8] = { TMK_F_EVENT_ID, TMK_F_START_NS, TMK_F_BUILD_ID },
 	[9] = { TMK_F_STATIC_ID, TMK_F_GRADIENTS },
 	[10] = { TMK_F_UNFINISHED, TMK_F_ENTRYPOINT, TMK_F_STORAGE_ID, TMK_F_CONTIGUOUS,
 		 TMK_F_OPERATIONS },
