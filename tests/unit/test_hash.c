@@ -143,6 +143,34 @@ static void hashes_of_bytes(void **state)
 	}
 }
 
+/* Counted names, as ids are: for each number of bytes that is below, of and above a word. */
+static void hashes_of_short_strings_spread(void **state)
+{
+	static unsigned char load[65536];
+	struct tmk_seed seed;
+	char text[16];
+
+	(void)state;
+	tmk_seed_init(&seed);
+	for (size_t len = 4; len <= 12; len++) {
+		unsigned int empty = 0, most = 0;
+
+		memset(load, 0, sizeof(load));
+		for (unsigned int i = 0; i < sizeof(load); i++) {
+			memset(text, 'o', sizeof(text));
+			for (unsigned int digit = 0, n = i; digit < 4; digit++, n /= 16)
+				text[len - 1 - digit] = "0123456789abcdef"[n % 16];
+			load[tmk_hash_bytes(&seed, text, len) % sizeof(load)]++;
+		}
+		for (size_t i = 0; i < sizeof(load); i++) {
+			empty += !load[i];
+			most = load[i] > most ? load[i] : most;
+		}
+		assert_in_range(empty, sizeof(load) * 30 / 100, sizeof(load) * 45 / 100);
+		assert_in_range(most, 2, 14);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -150,6 +178,7 @@ int main(void)
 		cmocka_unit_test(colliding_hashes),
 		cmocka_unit_test(hashes_spread),
 		cmocka_unit_test(hashes_of_bytes),
+		cmocka_unit_test(hashes_of_short_strings_spread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

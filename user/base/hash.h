@@ -48,7 +48,8 @@ static inline uint32_t tmk_hash2(const struct tmk_seed *s, uint64_t x, uint64_t 
 static inline uint32_t tmk_hash_bytes(const struct tmk_seed *s, const void *data, size_t len)
 {
 	const char *p = data;
-	uint64_t h = s->a ^ len, word;
+	/* Mixed at once: what is shorter than a word would else meet the seed where it cancels out. */
+	uint64_t h = tmk_fold(s->a ^ len, s->b | 1), word;
 
 	for (; len >= 8; p += 8, len -= 8) {
 		memcpy(&word, p, 8);
