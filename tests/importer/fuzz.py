@@ -5,8 +5,9 @@
     tests/importer/fuzz.py [--seconds N | --cases N] [--seed N]
 
 Texts are the oracle files and records made from the importer's own tables, both mangled: bytes, tokens,
-members, forms. Each goes to the Rust program and to tmk_check_memory(), built here with address and
-undefined-behaviour sanitizers. Prints every text on which they differ; exit status 1 if there is one.
+members, forms; some have windows, and a capture line that makes them tickmark's own. Each goes to the Rust
+program and to tmk_check_memory(), built here with address and undefined-behaviour sanitizers, which are all
+that watches tmk_check_windows() here: its rules must never change the verdict. Prints every text on which they differ; exit status 1 if there is one.
 The same seed and number of cases give the same texts. Without cargo it says so and exits 77.
 """
 
@@ -25,7 +26,8 @@ from importer_tool import TOP, Importer, batch_verdicts  # noqa: E402
 BUILD = pathlib.Path(os.environ.get("TMK_BUILD", TOP / "build")).resolve()
 
 CHECK_SOURCES = ["runtime3/check.c", "runtime3/record.c", "runtime3/record_tables.c", "runtime3/json.c",
-                 "runtime3/text.c", "runtime3/event_ids.c", "base/report.c"]
+                 "runtime3/text.c", "runtime3/event_ids.c", "runtime3/check_windows.c",
+                 "runtime3/window_claims.c", "runtime3/window_facts.c", "base/report.c"]
 
 
 def check_build():
@@ -63,7 +65,15 @@ RECORDS = {
 SECTIONS = {"tensors": "tensor", "operations": "operation", "gradients": "gradient",
             "values": "value", "edge_timings": "edge_timing"}
 NAMES = sorted({name for members in RECORDS.values() for name, _, _ in members}
-               | set(SECTIONS) | {"kind", "run", "window", "capture", "unfinished", "start_ns", ""})
+               | set(SECTIONS) | {"kind", "run", "window", "capture", "unfinished", "start_ns", "stream",
+                                  "named", ""})
+
+# tickmark's own "window", beside its id.
+WINDOW_NUMBERS = ["start_ns", "end_ns", "duration_ns", "error", "depth", "parent", "overlaps", "operations",
+                  "idle_ns"]
+WINDOW_WORDS = [("method", ["system", "device", ""]),
+                ("status", ["closed", "abandoned", "not_measured", "failed", "open", "shut"]),
+                ("reason", ["program", "backend", "detached", "exec"])]
 
 STRINGS = ['""', '"a"', '"b"', '"\\u0061"', '"\\n\\t\\b\\f\\r\\/\\\\\\""', '"\\ud83d\\ude00"', '"é"',
            '"\U0001f600"', '"\u2028"', '"\x7f"', '"\\u0000"', '"\\uD800"', '"\\udc00"', '"\\ud800\\u0041"',
@@ -205,7 +215,8 @@ class Maker:
             if self.chance(self.odd):
                 out.append((name, self.value(kind_of)))
         if self.chance(0.2):
-            out.append((r.choice(["x", "window", "capture", "start_ns", "kernel"]), self.harmless()))
+            out.append((r.choice(["x", "window", "capture", "start_ns", "stream", "named", "kernel"]),
+                        self.harmless()))
         if self.chance(self.odd):
             out.append((r.choice(NAMES), self.anything()))
         if self.chance(0.3):
@@ -244,6 +255,34 @@ class Maker:
             members.append(("kind", tag))
         return self.object(members)
 
+    def number_of_ours(self):
+        return self.number() if self.chance(self.odd) else self.rng.choice(["0", "1", "2", "3", "9", "500"])
+
+    def own_members(self):
+        """What tickmark writes on a line of its own: an operation's time and stream, or a window."""
+        r = self.rng
+        out = [("stream", self.number_of_ours())]
+        if self.chance(0.3):
+            out.append(("named", "true"))
+        if self.chance(0.5):
+            return out + [("start_ns", self.number_of_ours())]
+        members = [(name, self.number_of_ours()) for name in WINDOW_NUMBERS if self.chance(0.7)]
+        members += [(name, f'"{r.choice(words)}"') for name, words in WINDOW_WORDS if self.chance(0.8)]
+        members += [(name, r.choice(["true", "false"])) for name in ("flush", "incomplete")]
+        if self.chance(self.odd):
+            members.append((r.choice(WINDOW_NUMBERS), self.anything()))
+        return out + [("window", self.object([("id", self.number_of_ours()), ("opened_on", "0")] + members))]
+
+    def line_of_ours(self):
+        members = [("kind", '"operation"')] + self.members("operation") + self.own_members()
+        return self.object(members)
+
+    def capture_of_ours(self):
+        windows = [(status, self.number_of_ours()) for status in WINDOW_WORDS[1][1] if self.chance(0.7)]
+        capture = [("status", '"complete"'), ("source", '"traced"'), ("windows", self.object(windows))]
+        return self.object([("kind", '"operation"'), ("event_id", '"capture"'), ("op", '"capture"'),
+                            ("capture", self.object(capture))])
+
     def edge(self):
         return self.rng.choice(SPACES) if self.chance(0.05) else ""
 
@@ -252,6 +291,8 @@ class Maker:
         lines = [self.line(r.choice(list(RECORDS)[1:])) for _ in range(r.choice([0, 1, 1, 2, 3]))]
         for _ in range(1 if not self.chance(self.odd) else r.choice([0, 2])):
             lines.insert(r.choice([0, 0, 0, len(lines)]), self.line("meta"))
+        if self.chance(0.3):
+            lines += [self.line_of_ours() for _ in range(r.randrange(6))] + [self.capture_of_ours()]
         end = r.choice(["\n", "\n", "\n", "\r\n"])
         text = end.join(self.edge() + line + self.edge() for line in lines)
         return self.edge() + text + r.choice([end, end, "", end + end, end + self.edge()])

@@ -50,6 +50,54 @@ def test_violations_are_capped(tickmark, tmp_path):
     assert len(tickmark("check", "-n", "3", file, status=1).stdout.splitlines()) == 4
 
 
+WINDOW = (b'{"kind":"operation","event_id":"w%d","op":"m","stream":7,"window":{"id":%d,"opened_on":7,'
+          b'"start_ns":100,"end_ns":200,"duration_ns":%d,"method":"system","status":"closed",'
+          b'"flush":false}}\n')
+OURS = (b'{"kind":"operation","event_id":"c","op":"","capture":{"status":"complete","source":"traced",'
+        b'"windows":{"closed":%d}}}\n')
+
+
+def test_a_broken_window_rule_fails_the_check(tickmark, tmp_path):
+    good = write(tmp_path / "good.jsonl", META + WINDOW % (1, 1, 100) + OURS % 1)
+    assert tickmark("check", good, status=0).stdout == (
+        f"{good}: accepted: 0 operations, 0 edges, 1 window\n")
+    bad = write(tmp_path / "bad.jsonl", META + WINDOW % (1, 1, 99) + OURS % 2)
+    assert tickmark("check", bad, status=1).stdout == (
+        f"{bad}:2: window: duration: duration_ns 99 is not end_ns - start_ns, which is 100\n"
+        f"{bad}:3: window: counts: the capture line has 2 closed, and the file has 1\n"
+        f"{bad}: accepted: 0 operations, 0 edges, 1 window\n"
+        f"{bad}: 2 window rules broken\n")
+    assert tickmark("check", "-q", bad, status=1).stdout == ""
+
+
+def test_both_verdicts_are_given_and_share_the_limit(tickmark, tmp_path):
+    file = write(tmp_path / "f.jsonl", META + b"1\n" * 2 + WINDOW % (1, 1, 99) + OURS % 2)
+    lines = tickmark("check", "-n", "3", file, status=1).stdout.splitlines()
+    assert lines[2] == f"{file}:4: window: duration: duration_ns 99 is not end_ns - start_ns, which is 100"
+    assert lines[3:] == [f"{file}: rejected: 2 violations",
+                         f"{file}: 2 window rules broken, the first 1 is shown"]
+
+
+def test_windows_of_others_are_not_judged(tickmark, tmp_path):
+    file = write(tmp_path / "f.jsonl", META + WINDOW % (1, 1, 99) + CAPTURE)
+    assert tickmark("check", file, status=0).stdout == f"{file}: accepted: 0 operations, 0 edges, 1 window\n"
+
+
+def test_many_windows_take_no_square_of_time(tickmark, sanitized, tmp_path):
+    n = 20000 if sanitized else 300000
+    window = (b'{"kind":"operation","event_id":"w%d","op":"m","stream":7,"window":{"id":1,"opened_on":7,'
+              b'"start_ns":%d,"end_ns":%d,"method":"system","status":"failed","flush":false,"depth":1,'
+              b'"parent":1,"operations":1000000000}}\n')
+    op = b'{"kind":"operation","event_id":"o%d","op":"m","start_ns":%d,"duration_ns":1,"stream":7}\n'
+    file = write(tmp_path / "f.jsonl", META + b"".join(
+        window % (i, i, 4 * n - i) + op % (i, i * 7919 % n) for i in range(n)) + OURS % 0)
+    began = time.monotonic()
+    done = tickmark("check", file, status=1)
+    # Each count of operations, the parent of the outermost window, and the capture line's count.
+    assert f"{n + 2} window rules broken" in done.stdout, done.stdout[-300:]
+    assert time.monotonic() - began < 60
+
+
 def test_stdin(tickmark, build, tmp_path):
     file = write(tmp_path / "f.jsonl", GOOD)
     with open(file) as stdin:

@@ -2,6 +2,7 @@
 """`tickmark check` and the files we write, against the importer that they are written for."""
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,93 @@ def test_conf49_own_lines_change_no_average(importer, model, tmp_path):
     assert plain["runtime"].pop("operation_observations") == 2
     assert more["runtime"].pop("operation_observations") == 5
     assert more == plain
+
+
+class Run:
+    """A run on a few streams, with operations and windows that nest and overlap as they please."""
+
+    def __init__(self, seed, static_ids):
+        self.random = random.Random(seed)
+        self.streams = [(7, False), (7, True), (2**64 - 1, True)]
+        self.ops = [self.op_make(n, static_ids) for n in range(1, 601)]
+        self.windows = [self.window_make(n) for n in range(1, 301)]
+
+    def span_make(self):
+        start = self.random.randrange(1, 10**6)
+        return start, start + self.random.choice([1, 10, 1000, 10**5, 10**6])
+
+    def op_make(self, n, static_ids):
+        start, end = self.span_make()
+        return {"stream": self.random.choice(self.streams), "start": start, "end": end,
+                "line": operation(n, self.random.choice(static_ids), end - start)}
+
+    def window_make(self, n):
+        start, end = self.span_make()
+        return {"id": n, "stream": self.random.choice(self.streams), "start": start, "end": end}
+
+    def holders(self, w):
+        """The windows that hold one whole, the innermost last."""
+        return sorted((o for o in self.windows if o is not w and o["stream"] == w["stream"]
+                       and o["start"] < w["start"] and o["end"] > w["end"]),
+                      key=lambda o: (o["start"], o["id"]))
+
+    def window_fields(self, w):
+        kind = w["id"] % 5
+        # what becomes of it: a device's duration, none, a failure, given up, or the host's clock
+        outcome = [{"method": "device", "status": "closed", "duration_ns": 5 * 10**9},
+                   {"method": "device", "status": "not_measured", "reason": "unresolved"},
+                   {"method": "system", "status": "failed", "error": 5},
+                   {"method": "system", "status": "abandoned", "reason": "program"},
+                   {"method": "system", "status": "closed", "duration_ns": w["end"] - w["start"]}][kind]
+        holders = self.holders(w)
+        inside = sum(1 for op in self.ops
+                     if op["stream"] == w["stream"] and w["start"] <= op["end"] <= w["end"])
+        return {"id": w["id"], "opened_on": w["stream"][0], "start_ns": w["start"], "end_ns": w["end"],
+                **outcome, "depth": len(holders), **({"parent": holders[-1]["id"]} if holders else {}),
+                "overlaps": 0, "flush": kind == 0, "operations": inside, "idle_ns": 0}
+
+    def stream_fields(self, stream):
+        return {"stream": stream[0], **({"named": True} if stream[1] else {})}
+
+    def events(self):
+        """(what the base format knows, what is tickmark's own)."""
+        base = [{**op["line"], "start_ns": op["start"], "pid": 1, "tid": 7, **self.stream_fields(op["stream"])}
+                for op in self.ops]
+        windows = [self.window_fields(w) for w in self.windows]
+        own = [{"kind": "operation", "event_id": f"infer-window-0-{w['id']}", "op": "add", "inputs": [],
+                "step": 0, "pid": 1, "tid": 7, **self.stream_fields(w["stream"]), "window": fields}
+               for w, fields in zip(self.windows, windows)]
+        own += [operation(n, self.ops[0]["line"]["static_id"], pid=1, tid=7, stream=7,
+                          unfinished={"start_ns": 1, "reason": "finished"}) for n in range(700, 720)]
+        counts = {status: sum(1 for w in windows if w["status"] == status)
+                  for status in ("closed", "abandoned", "not_measured", "failed", "open")}
+        capture = operation(0, "", capture={"status": "complete", "source": "traced", "windows": counts})
+        return base, own, {**capture, "event_id": "capture", "op": "capture"}
+
+
+def test_conf49_a_file_full_of_windows_has_the_same_averages(importer, tickmark, model, tmp_path):
+    ids = [o["id"] for o in importer.operations(model) if ":infer:" in o["id"]]
+    for seed in range(3):
+        base, own, capture = Run(seed, ids).events()
+        lines = base + own
+        random.Random(seed).shuffle(lines)
+        full = trace_write(tmp_path / f"full{seed}.jsonl", [*lines, capture])
+        bare = trace_write(tmp_path / f"bare{seed}.jsonl", base)
+        tickmark("check", full, status=0)
+        more, plain = importer.verdicts([full, bare])
+        assert (plain.pop("operations"), more.pop("operations")) == (600, 921)
+        assert plain["timed_operations"] == more["timed_operations"] == 600
+        assert {**plain, "file": ""} == {**more, "file": ""}
+        more, plain = importer.profile(model, full), importer.profile(model, bare)
+        assert len(plain["slowest_operations"]) == 50
+        assert more["slowest_operations"] == plain["slowest_operations"]
+        assert plain["runtime"].pop("operation_observations") == 600
+        assert more["runtime"].pop("operation_observations") == 921
+        assert more == plain
+
+
+def test_check_finds_a_wrong_count_in_such_a_file(tickmark, tmp_path):
+    base, own, capture = Run(4, ["s"]).events()
+    own[17]["window"]["operations"] += 1000
+    done = tickmark("check", trace_write(tmp_path / "t.jsonl", [*base, *own, capture]), status=1)
+    assert ":619: window: operations: " in done.stdout and ": 1 window rule broken\n" in done.stdout

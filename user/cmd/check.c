@@ -241,7 +241,7 @@ static void rules_print(const char *shown, uint64_t broken, uint64_t limit)
 {
 	printf("%s: %" PRIu64 " window rule%s broken", shown, broken, broken == 1 ? "" : "s");
 	if (broken > limit)
-		printf(", the first %" PRIu64 " are shown", limit);
+		printf(", the first %" PRIu64 " %s shown", limit, limit == 1 ? "is" : "are");
 	putchar('\n');
 }
 
