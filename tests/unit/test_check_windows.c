@@ -382,13 +382,16 @@ static void rule_depth(void **state)
 static void conf46_rule_operations(void **state)
 {
 	/* Owed in, inside, and two that are no longer or not yet in; others' do not count. */
-#define SOME                                                                         \
-	OP("1", "7", "0", "150")                                                     \
-	OP("2", "7", "140", "20")                                                    \
-	OP("3", "7", "10", "20") OP("4", "7", "150", "51") OP("5", "8", "140", "1")  \
-		LINE("6") "\"start_ns\":140,\"duration_ns\":1,\"stream\":7,"         \
-			  "\"named\":true}\n" LINE("7") "\"duration_ns\":1}\n" LINE( \
-				  "8") "\"stream\":7,\"unfinished\":{}}\n"
+#define SOME                                                       \
+	OP("1", "7", "0", "150")                                   \
+	OP("2", "7", "140", "20")                                  \
+	OP("3", "7", "10", "20")                                   \
+	OP("4", "7", "150", "51")                                  \
+	OP("5", "8", "140", "1")                                   \
+	LINE("6")                                                  \
+	"\"start_ns\":140,\"duration_ns\":1,\"stream\":7,"         \
+	"\"named\":true}\n" LINE("7") "\"duration_ns\":1}\n" LINE( \
+		"8") "\"stream\":7,\"unfinished\":{}}\n"
 	(void)state;
 	assert_good(META SOME WINDOW("1", ON_7, OPS("2")) CLOSED_1);
 	assert_good(META SOME WINDOW("1", "\"stream\":7,\"named\":true", OPS("1")) CLOSED_1);

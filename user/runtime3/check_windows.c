@@ -306,7 +306,7 @@ static const char *capture_find(struct windows_check *wc, const char *data, cons
 {
 	struct tmk_json_value source;
 	const char *newline;
-	struct line line;
+	struct line line = { 0 };
 
 	tmk_text_trim(&data, &end);
 	newline = memrchr(data, '\n', (size_t)(end - data));
