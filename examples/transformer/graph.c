@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "graph.h"
+#include "wide_window.h"
 
 #define INPUT_NAMES_MAX 256u
 
@@ -36,11 +37,13 @@ void graph_close(struct graph *graph)
 void graph_scope_block(struct graph *graph, size_t block)
 {
 	snprintf(graph->scope, sizeof(graph->scope), "block%zu.", block);
+	graph->layer_number = block + 1;
 }
 
 void graph_scope_none(struct graph *graph)
 {
 	graph->scope[0] = '\0';
+	graph->layer_number = 0;
 }
 
 /* Ids as the static graph has them: kind, phase, function, number of the node. */
@@ -94,6 +97,15 @@ static struct node *node_of(struct job *job)
 	return (struct node *)job;
 }
 
+static void node_run_queued_piece(const struct node *node, struct range units)
+{
+	const struct marks *marks = node->executor->marks;
+	struct window window = window_start(marks, "piece");
+
+	node->kernel(node->layer, units);
+	window_end(marks, &window, NULL);
+}
+
 /* On a worker. */
 static void node_run_piece(struct job *job, unsigned int piece)
 {
@@ -108,7 +120,7 @@ static void node_run_piece(struct job *job, unsigned int piece)
 	if (piece == 0)
 		mark_edges(marks, node->inputs, node->n_inputs, node->operation_id);
 	if (node->queued) {
-		node->kernel(node->layer, units);
+		node_run_queued_piece(node, units);
 		return;
 	}
 	mark = mark_begin(marks, &node->site);
@@ -139,6 +151,7 @@ const struct tensor *graph_add(struct graph *graph, const struct node_spec *spec
 		.split = spec->split,
 		.n = spec->n,
 		.queued = spec->queued,
+		.layer_number = graph->layer_number,
 		.n_inputs = spec->n_inputs,
 	};
 	node->inputs = calloc(spec->n_inputs + 1, sizeof(*node->inputs));
@@ -165,15 +178,37 @@ static void node_submit(struct node *node, const struct executor *executor)
 	pool_submit(executor->pool, &node->job);
 }
 
+/* Closes the window of the layer that was and opens that of the one that comes. */
+static void layer_change(struct wide_window *window, const struct executor *executor, size_t from,
+			 size_t to)
+{
+	if (from == to)
+		return;
+	if (from)
+		wide_window_end(window, executor->marks, executor->pool);
+	if (to)
+		wide_window_start(window, executor->marks, executor->pool, "layer", "layer");
+}
+
+/*
+ * A layer's window may close while gradients that were queued in it are still being computed: those
+ * belong to the windows that they end in.
+ */
 void graph_run(struct graph *graph, const struct executor *executor)
 {
+	struct wide_window layer;
+	size_t layer_number = 0;
+
 	for (size_t i = 0; i < graph->n_nodes; i++) {
 		struct node *node = &graph->nodes[i];
 
+		layer_change(&layer, executor, layer_number, node->layer_number);
+		layer_number = node->layer_number;
 		node_submit(node, executor);
 		if (!node->queued)
 			pool_wait(executor->pool, &node->job);
 	}
+	layer_change(&layer, executor, layer_number, 0);
 	for (size_t i = 0; i < graph->n_nodes; i++)
 		pool_wait(executor->pool, &graph->nodes[i].job);
 }

@@ -38,7 +38,8 @@ struct executor {
  * An operation. The pieces of an ordinary one are marked one by one, each on the worker that
  * executes it, and the graph goes on when all of them are done. A queued one is marked as a whole: it
  * begins on the thread that queues it and ends on the worker that finishes its last piece, while the
- * graph goes on; graph_run() waits for all of them before it returns.
+ * graph goes on; graph_run() waits for all of them before it returns. Its pieces are no operations, but
+ * each is a window ("piece") on the stream of its worker.
  */
 struct node {
 	struct job job;
@@ -47,6 +48,7 @@ struct node {
 	enum split split;
 	size_t n;
 	bool queued;
+	size_t layer_number; /* 0: of no block */
 
 	char operation_id[STATIC_ID_MAX];
 	struct mark_site site;
@@ -63,7 +65,8 @@ struct node {
 struct graph {
 	const char *function;
 	enum tmk_phase phase;
-	char scope[24]; /* put before the names of what is added: "block1." */
+	char scope[24];	     /* put before the names of what is added: "block1." */
+	size_t layer_number; /* of what is added: block 1 is 2; 0: of no block */
 	const struct marks *marks;
 	struct node *nodes;
 	size_t n_nodes;
@@ -105,6 +108,7 @@ void graph_scope_none(struct graph *graph);
  */
 const struct tensor *graph_add(struct graph *graph, const struct node_spec *spec);
 
+/* What belongs to one block, and stands together, is one window ("layer") on every stream. */
 void graph_run(struct graph *graph, const struct executor *executor);
 
 #endif

@@ -18,6 +18,15 @@
 #include "stop.h"
 #include "train.h"
 
+/* The session that answers: opened before the training's steps or after them. */
+struct answering {
+	bool open;
+	char *path; /* of its trace, or NULL */
+	struct marks marks;
+	struct generator generator;
+	size_t asked; /* prompts that were continued while it trained */
+};
+
 /* What both phases use. */
 struct job_parts {
 	const struct options *options;
@@ -25,9 +34,11 @@ struct job_parts {
 	struct parameters parameters;
 	struct pool *pool;
 	struct self_clock *clock;
+	struct answering answering;
 };
 
 static const char *const default_prompts[] = { "You may ", "The licensee " };
+#define N_DEFAULT_PROMPTS (sizeof(default_prompts) / sizeof(default_prompts[0]))
 
 static int __attribute__((format(printf, 2, 3))) fail(int err, const char *format, ...)
 {
@@ -82,54 +93,6 @@ static int session_finish(struct tmk_session *session, const char *path)
 	return err ? fail(err, "%s: the trace could not be written: %s", path, strerror(-err)) : 0;
 }
 
-/* Lines at times: the mean since the last one is smoother than any single loss. */
-static int train_steps(struct trainer *trainer, uint64_t steps)
-{
-	double sum = 0;
-	unsigned int n = 0;
-
-	while (trainer->step < steps && !stop_requested()) {
-		const double loss = trainer_step(trainer);
-
-		if (!isfinite(loss))
-			return fail(-EDOM,
-				    "step %" PRIu64 ": the loss is not a number any more; "
-				    "try another --seed or size",
-				    trainer->step);
-		sum += loss;
-		n++;
-		if (trainer->step == 1 || trainer->step % (steps > 1000 ? 20 : 10) == 0) {
-			fprintf(stderr, "step %" PRIu64 " loss %.3f\n", trainer->step, sum / n);
-			sum = 0;
-			n = 0;
-		}
-	}
-	return 0;
-}
-
-static int train_phase(struct job_parts *job)
-{
-	const struct options *o = job->options;
-	const struct tmk_config config = tmk_config_train("Gpt::forward");
-	struct marks marks = { .clock = self_clock_train(job->clock) };
-	struct trainer trainer;
-	int err, finish_err;
-
-	err = session_open(&marks.session, o->trace, &config);
-	if (err)
-		return err;
-	err = trainer_open(&trainer, &job->parameters, &job->text, job->pool, &marks, o->batch,
-			   o->seed);
-	if (err) {
-		fail_model(err);
-	} else {
-		err = train_steps(&trainer, o->steps);
-		trainer_close(&trainer);
-	}
-	finish_err = session_finish(marks.session, o->trace);
-	return err ? err : finish_err;
-}
-
 static int answer(struct generator *generator, const struct options *o, const char *prompt,
 		  bool one_line)
 {
@@ -173,50 +136,136 @@ static int answer_all(struct generator *generator, const struct options *o)
 	int err;
 
 	if (defaults)
-		err = answer_prompts(generator, o, default_prompts,
-				     sizeof(default_prompts) / sizeof(default_prompts[0]));
+		err = answer_prompts(generator, o, default_prompts, N_DEFAULT_PROMPTS);
 	else
 		err = answer_prompts(generator, o, o->prompts, o->n_prompts);
 	return !err && o->serve ? serve(generator, o) : err;
 }
 
-static int infer_phase(struct job_parts *job, const char *path)
+/* While it trains, the prompts come round and round. */
+static int answer_next(struct job_parts *job)
+{
+	const struct options *o = job->options;
+	struct answering *a = &job->answering;
+	const size_t i = a->asked++;
+
+	if (o->n_prompts)
+		return answer_prompts(&a->generator, o, &o->prompts[i % o->n_prompts], 1);
+	return answer_prompts(&a->generator, o, &default_prompts[i % N_DEFAULT_PROMPTS], 1);
+}
+
+static int answering_open(struct job_parts *job)
 {
 	const struct options *o = job->options;
 	const struct tmk_config config = tmk_config_infer("Gpt::forward");
-	struct marks marks = { .clock = self_clock_infer(job->clock) };
-	struct generator generator;
-	int err, finish_err;
+	struct answering *a = &job->answering;
+	int err;
 
-	err = session_open(&marks.session, path, &config);
+	if (o->trace) {
+		a->path = infer_path(o->trace);
+		if (!a->path)
+			return fail(-ENOMEM, "out of memory");
+	}
+	a->marks.clock = self_clock_infer(job->clock);
+	err = session_open(&a->marks.session, a->path, &config);
 	if (err)
 		return err;
-	err = generator_open(&generator, &job->parameters, &job->text, job->pool, &marks, o->seed);
+	err = generator_open(&a->generator, &job->parameters, &job->text, job->pool, &a->marks,
+			     o->seed, o->cancel_every);
+	if (err)
+		return fail_model(err);
+	a->open = true;
+	return 0;
+}
+
+/* Whatever of it was opened. */
+static int answering_close(struct job_parts *job)
+{
+	struct answering *a = &job->answering;
+	int err;
+
+	if (a->open)
+		generator_close(&a->generator);
+	err = session_finish(a->marks.session, a->path);
+	free(a->path);
+	return err;
+}
+
+/* Lines at times: the mean since the last one is smoother than any single loss. */
+static int train_steps(struct job_parts *job, struct trainer *trainer)
+{
+	const uint64_t steps = job->options->steps, answer_every = job->options->answer_every;
+	double sum = 0;
+	unsigned int n = 0;
+	int err;
+
+	while (trainer->step < steps && !stop_requested()) {
+		const double loss = trainer_step(trainer);
+
+		if (!isfinite(loss))
+			return fail(-EDOM,
+				    "step %" PRIu64 ": the loss is not a number any more; "
+				    "try another --seed or size",
+				    trainer->step);
+		sum += loss;
+		n++;
+		if (trainer->step == 1 || trainer->step % (steps > 1000 ? 20 : 10) == 0) {
+			fprintf(stderr, "step %" PRIu64 " loss %.3f\n", trainer->step, sum / n);
+			sum = 0;
+			n = 0;
+		}
+		if (answer_every && trainer->step % answer_every == 0) {
+			err = answer_next(job);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int train_phase(struct job_parts *job)
+{
+	const struct options *o = job->options;
+	const struct tmk_config config = tmk_config_train("Gpt::forward");
+	struct marks marks = { .clock = self_clock_train(job->clock) };
+	struct trainer trainer;
+	int err, finish_err;
+
+	err = session_open(&marks.session, o->trace, &config);
+	if (err)
+		return err;
+	err = trainer_open(&trainer, &job->parameters, &job->text, job->pool, &marks, o->batch,
+			   o->seed);
 	if (err) {
 		fail_model(err);
 	} else {
-		err = answer_all(&generator, o);
-		generator_close(&generator);
+		if (o->answer_every)
+			err = answering_open(job);
+		if (!err)
+			err = train_steps(job, &trainer);
+		trainer_close(&trainer);
 	}
-	finish_err = session_finish(marks.session, path);
+	finish_err = session_finish(marks.session, o->trace);
 	return err ? err : finish_err;
+}
+
+static int infer_phase(struct job_parts *job)
+{
+	int err = 0;
+
+	if (!job->answering.open)
+		err = answering_open(job);
+	return err ? err : answer_all(&job->answering.generator, job->options);
 }
 
 static int run_phases(struct job_parts *job)
 {
-	char *path = NULL;
-	int err;
+	int err = train_phase(job), close_err;
 
-	if (job->options->trace) {
-		path = infer_path(job->options->trace);
-		if (!path)
-			return fail(-ENOMEM, "out of memory");
-	}
-	err = train_phase(job);
 	if (!err && !stop_requested())
-		err = infer_phase(job, path);
-	free(path);
-	return err;
+		err = infer_phase(job);
+	close_err = answering_close(job);
+	return err ? err : close_err;
 }
 
 static int load_text(struct job_parts *job)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How this program marks its operations and edges. The rest of what it uses of libtickmark: sessions are
- * opened and finished in main.c, their step is set in train.c and generate.c, where there is also one
- * TMK_OP_SCOPE, and graph.c interns the sites.
+ * How this program marks its operations and edges, its streams and its windows. The rest of what it uses
+ * of libtickmark: sessions are opened and finished in main.c, their step is set in train.c and
+ * generate.c, where there is also one TMK_OP_SCOPE, graph.c interns the sites, and device_queue.c
+ * measures windows by a device's clock.
  *
  * An operation is marked where it is executed, by the thread that executes it:
  *
@@ -12,6 +13,9 @@
  *
  * A `struct mark` is a plain value: the operation may end on another thread than it began on. While
  * nobody listens, each of the two costs a load and a branch.
+ *
+ * A window says which operations belong together, and is used in the same way: window_start(), then
+ * window_end() or window_abandon(), on whatever thread. It belongs to the stream that its opener was on.
  */
 #ifndef TRANSFORMER_MARKS_H
 #define TRANSFORMER_MARKS_H
@@ -46,6 +50,19 @@ struct tensor {
 	char id[STATIC_ID_MAX]; /* e.g. "tensor:train:Gpt::forward:3" */
 	char name[TENSOR_NAME_MAX];
 	uint64_t ready_ns;
+};
+
+/*
+ * Where work is queued. The thread that trains and answers stays on the stream that it has as a thread;
+ * each worker is on a numbered one, and what the device does belongs to one more.
+ */
+#define STREAM_OF_WORKER(i) (1 + (unsigned int)(i))
+#define STREAM_OF_DEVICE 100u
+
+/* A window as the marks see it, and as the program's own clock does. */
+struct window {
+	struct tmk_window token;
+	struct self_clock_window span;
 };
 
 /* As static ids name it. */
@@ -86,6 +103,47 @@ static inline void mark_end(const struct marks *marks, const struct mark_site *s
 	/* An error to write the file is kept by the session and comes back when it is finished. */
 	(void)tmk_op_end(marks->session, mark->op, output);
 	self_clock_after_end(marks->clock, site->clock_row, &mark->span);
+}
+
+/* Puts the thread on a stream; returns what stream_leave() wants. Costs two stores. */
+static inline unsigned int stream_enter(unsigned int number)
+{
+	/* Fails only where enters are nested deeply. */
+	(void)tmk_stream_enter(number);
+	return self_clock_enter(number);
+}
+
+static inline void stream_leave(unsigned int before)
+{
+	tmk_stream_leave();
+	self_clock_enter(before);
+}
+
+static inline struct window window_start(const struct marks *marks, const char *name)
+{
+	struct window window = { 0 };
+
+	self_clock_before_start(marks->clock, &window.span, name);
+	/* Without memory there is no window; ending it is then nothing. */
+	(void)tmk_window_start(marks->session, name, &window.token);
+	self_clock_after_start(marks->clock, &window.span);
+	return window;
+}
+
+/* What a window came to is for whoever listens: the program goes on all the same. */
+static inline void window_end(const struct marks *marks, struct window *window,
+			      const struct tmk_window_options *options)
+{
+	self_clock_before_close(marks->clock, &window->span);
+	(void)tmk_window_end(marks->session, window->token, options);
+	self_clock_after_close(marks->clock, &window->span, &window->token, "closed");
+}
+
+static inline void window_abandon(const struct marks *marks, struct window *window)
+{
+	self_clock_before_close(marks->clock, &window->span);
+	tmk_window_abandon(marks->session, window->token);
+	self_clock_after_close(marks->clock, &window->span, &window->token, "abandoned");
 }
 
 /* Always, or an edge that is recorded just after somebody began to listen would have no start. */

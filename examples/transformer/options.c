@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "pool.h"
 
 enum option_id {
 	OPT_TEXT = 256,
@@ -19,6 +20,8 @@ enum option_id {
 	OPT_PROMPT,
 	OPT_TOKENS,
 	OPT_SERVE,
+	OPT_ANSWER_EVERY,
+	OPT_CANCEL_EVERY,
 	OPT_TRACE,
 	OPT_SELF_CLOCK,
 	OPT_SEED,
@@ -37,6 +40,8 @@ static const struct option table[] = {
 	{ "prompt", required_argument, NULL, OPT_PROMPT },
 	{ "tokens", required_argument, NULL, OPT_TOKENS },
 	{ "serve", no_argument, NULL, OPT_SERVE },
+	{ "answer-every", required_argument, NULL, OPT_ANSWER_EVERY },
+	{ "cancel-every", required_argument, NULL, OPT_CANCEL_EVERY },
 	{ "trace", required_argument, NULL, OPT_TRACE },
 	{ "self-clock", required_argument, NULL, OPT_SELF_CLOCK },
 	{ "seed", required_argument, NULL, OPT_SEED },
@@ -67,6 +72,9 @@ static const char help[] =
 	"  --prompt TEXT      continue this; may be given several times\n"
 	"  --tokens N         bytes of each continuation (default 200)\n"
 	"  --serve            answer each line of stdin with one line, until its end\n"
+	"  --answer-every N   continue the next prompt after every N training steps, too\n"
+	"                     (default 0: only when it has learned)\n"
+	"  --cancel-every N   give up every Nth prompt half way (default 0: none)\n"
 	"  --threads N        worker threads (default: one for each CPU, 2 to 4)\n"
 	"  --seed N           of all that is random (default 1); the results do not depend\n"
 	"                     on the number of threads\n"
@@ -121,7 +129,7 @@ static int parse_size(const char *name, size_t min, size_t max, size_t *value)
 static int parse_threads(const char *name, unsigned int *threads)
 {
 	size_t number = *threads;
-	int err = parse_size(name, 1, 64, &number);
+	int err = parse_size(name, 1, POOL_THREADS_MAX, &number);
 
 	*threads = (unsigned int)number;
 	return err;
@@ -146,6 +154,10 @@ static int parse_option(struct options *o, int id, const char *name)
 	case OPT_SERVE:
 		o->serve = true;
 		return 0;
+	case OPT_ANSWER_EVERY:
+		return parse_number(name, 0, 1000000000, &o->answer_every);
+	case OPT_CANCEL_EVERY:
+		return parse_number(name, 0, 1000000000, &o->cancel_every);
 	case OPT_TRACE:
 		o->trace = optarg;
 		return 0;

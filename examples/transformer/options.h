@@ -17,6 +17,8 @@ struct options {
 	size_t n_prompts;
 	size_t tokens;
 	bool serve;
+	uint64_t answer_every;	/* 0: not while training */
+	uint64_t cancel_every;	/* 0: never */
 	const char *trace;	/* or NULL */
 	const char *self_clock; /* or NULL */
 	uint64_t seed;

@@ -3,12 +3,18 @@
  * The worker threads: a queue of jobs behind one lock.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "marks.h"
 #include "pool.h"
+#include "thread.h"
+
+struct worker {
+	pthread_t id;
+	struct pool *pool;
+	unsigned int stream;
+};
 
 struct pool {
 	pthread_mutex_t lock;
@@ -19,7 +25,7 @@ struct pool {
 	const struct job *awaited;
 	bool closing;
 	unsigned int threads;
-	pthread_t ids[];
+	struct worker workers[];
 };
 
 /*
@@ -59,12 +65,15 @@ static void piece_finish(struct pool *pool, struct job *job)
 		pthread_cond_signal(&pool->done);
 }
 
-static void *worker(void *arg)
+/* A thread's stream ends with the thread: nothing has to be left. */
+static void *work(void *arg)
 {
-	struct pool *pool = arg;
+	const struct worker *worker = arg;
+	struct pool *pool = worker->pool;
 	struct job *job;
 	unsigned int piece;
 
+	stream_enter(worker->stream);
 	pthread_mutex_lock(&pool->lock);
 	while ((job = pool_take(pool, &piece))) {
 		pthread_mutex_unlock(&pool->lock);
@@ -76,26 +85,13 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Signals are for the thread that trains and answers: a worker must not be the one to take them. */
-static int worker_start(pthread_t *id, struct pool *pool)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(id, NULL, worker, pool);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 int pool_open(struct pool **out, unsigned int threads)
 {
 	struct pool *pool;
 	int err = 0;
 
 	*out = NULL;
-	pool = calloc(1, sizeof(*pool) + threads * sizeof(pool->ids[0]));
+	pool = calloc(1, sizeof(*pool) + threads * sizeof(pool->workers[0]));
 	if (!pool)
 		return -ENOMEM;
 	pthread_mutex_init(&pool->lock, NULL);
@@ -104,7 +100,11 @@ int pool_open(struct pool **out, unsigned int threads)
 	pool->last = &pool->first;
 
 	for (unsigned int i = 0; i < threads && !err; i++) {
-		err = worker_start(&pool->ids[i], pool);
+		struct worker *worker = &pool->workers[i];
+
+		worker->pool = pool;
+		worker->stream = STREAM_OF_WORKER(i);
+		err = thread_start(&worker->id, work, worker);
 		if (!err)
 			pool->threads++;
 	}
@@ -125,11 +125,16 @@ void pool_close(struct pool *pool)
 	pthread_cond_broadcast(&pool->work);
 	pthread_mutex_unlock(&pool->lock);
 	for (unsigned int i = 0; i < pool->threads; i++)
-		pthread_join(pool->ids[i], NULL);
+		pthread_join(pool->workers[i].id, NULL);
 	pthread_cond_destroy(&pool->done);
 	pthread_cond_destroy(&pool->work);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
+}
+
+unsigned int pool_threads(const struct pool *pool)
+{
+	return pool->threads;
 }
 
 void pool_submit(struct pool *pool, struct job *job)

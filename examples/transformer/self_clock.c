@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,12 @@
 
 struct self_clock {
 	FILE *file;
+	bool some_window; /* under the lock of the file */
 	struct self_clock_table train;
 	struct self_clock_table infer;
 };
+
+_Thread_local unsigned int self_clock_here;
 
 int self_clock_open(struct self_clock **out, const char *path)
 {
@@ -30,6 +34,10 @@ int self_clock_open(struct self_clock **out, const char *path)
 		free(clock);
 		return err;
 	}
+	clock->train.clock = clock->infer.clock = clock;
+	clock->train.phase = "train";
+	clock->infer.phase = "infer";
+	fputs("{\"windows\":[", clock->file);
 	*out = clock;
 	return 0;
 }
@@ -61,10 +69,82 @@ unsigned int self_clock_row(struct self_clock_table *table, const char *op)
 	return table->n++;
 }
 
-/* Names of operations are words of this program: nothing in them needs escaping. */
-static void table_write(FILE *file, const char *phase, const struct self_clock_table *table)
+/* The counts are read outside of the times: each is then as far from the mark as it can be. */
+void self_clock_window_opening(struct self_clock_table *t, struct self_clock_window *w,
+			       const char *name)
 {
-	fprintf(file, "\"%s\":{", phase);
+	w->name = name;
+	w->stream = self_clock_here;
+	w->ended_before_start = atomic_load(&t->streams[w->stream].ended);
+	w->before_start = clock_ns();
+}
+
+void self_clock_window_opened(struct self_clock_table *t, struct self_clock_window *w)
+{
+	w->after_start = clock_ns();
+	w->ending_after_start = atomic_load(&t->streams[w->stream].ending);
+}
+
+void self_clock_window_closing(struct self_clock_table *t, struct self_clock_window *w)
+{
+	w->ended_before_end = atomic_load(&t->streams[w->stream].ended);
+	w->before_end = clock_ns();
+}
+
+/* Begins a line of "windows", which line_end() ends. Names are words of this program, as below. */
+static FILE *line_begin(struct self_clock_table *t, const struct tmk_window *token)
+{
+	struct self_clock *clock = t->clock;
+
+	flockfile(clock->file);
+	fprintf(clock->file, "%s\n{\"phase\":\"%s\",\"id\":%" PRIu64 ",\"opened_on\":%" PRIu64,
+		clock->some_window ? "," : "", t->phase, token->id, token->opened_on);
+	clock->some_window = true;
+	return clock->file;
+}
+
+static void line_end(FILE *file)
+{
+	fputs("}", file);
+	funlockfile(file);
+}
+
+void self_clock_window_closed(struct self_clock_table *t, const struct self_clock_window *w,
+			      const struct tmk_window *token, const char *how)
+{
+	const uint64_t after_end = clock_ns();
+	const uint64_t ending_after_end = atomic_load(&t->streams[w->stream].ending);
+	/* Operations may have ended while the window was being opened. */
+	const uint64_t least = w->ended_before_end > w->ending_after_start
+				       ? w->ended_before_end - w->ending_after_start
+				       : 0;
+	FILE *file = line_begin(t, token);
+
+	fprintf(file,
+		",\"name\":\"%s\",\"how\":\"%s\",\"start_ns\":[%" PRIu64 ",%" PRIu64
+		"],\"end_ns\":[%" PRIu64 ",%" PRIu64 "],\"operations\":[%" PRIu64 ",%" PRIu64 "]",
+		w->name, how, w->before_start, w->after_start, w->before_end, after_end, least,
+		ending_after_end - w->ended_before_start);
+	line_end(file);
+}
+
+void self_clock_device(struct self_clock_table *t, const struct tmk_window *token,
+		       const struct tmk_ticks *ticks)
+{
+	FILE *file;
+
+	if (!t)
+		return;
+	file = line_begin(t, token);
+	fprintf(file, ",\"ticks\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", ticks->start, ticks->end,
+		ticks->per_second);
+	line_end(file);
+}
+
+/* Names of operations are words of this program: nothing in them needs escaping. */
+static void table_write(FILE *file, const struct self_clock_table *table)
+{
+	fprintf(file, "\"%s\":{", table->phase);
 	for (unsigned int i = 0; i < table->n; i++) {
 		const struct self_clock_row *r = &table->rows[i];
 
@@ -83,10 +163,10 @@ int self_clock_close(struct self_clock *clock)
 
 	if (!clock)
 		return 0;
-	fputs("{", clock->file);
-	table_write(clock->file, "train", &clock->train);
+	fputs("],", clock->file);
+	table_write(clock->file, &clock->train);
 	fputs(",", clock->file);
-	table_write(clock->file, "infer", &clock->infer);
+	table_write(clock->file, &clock->infer);
 	fputs("}\n", clock->file);
 	if (fflush(clock->file) || ferror(clock->file))
 		err = -EIO;

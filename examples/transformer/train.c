@@ -3,6 +3,7 @@
  * Training, one step at a time.
  */
 #include "train.h"
+#include "wide_window.h"
 
 #define BATCH_ID "train:Text::batch:0"
 
@@ -47,10 +48,14 @@ static void draw_batch(struct trainer *t)
 
 double trainer_step(struct trainer *t)
 {
+	struct wide_window window;
+
 	tmk_session_set_step(t->marks->session, ++t->step);
+	wide_window_start(&window, t->marks, t->executor.pool, "train_step", "share");
 	draw_batch(t);
 	graph_run(&t->gpt.forward, &t->executor);
 	graph_run(&t->gpt.backward, &t->executor);
 	adamw_run(&t->adamw, &t->executor);
+	wide_window_end(&window, t->marks, t->executor.pool);
 	return gpt_loss(&t->gpt);
 }
