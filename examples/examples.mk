@@ -30,7 +30,8 @@ $(B)/transformer-exact-obj/%.o: $(GPT_DIR)/%.c
 
 GPT_TEST_LINK = -Itests $< -o $@ $(filter %.o %.a,$^) $(ALL_LDFLAGS) -lcmocka -lm -lpthread
 
-$(B)/tests/test_transformer: tests/unit/test_transformer.c $(GPT_PARTS) $(B)/libtickmark.a
+$(B)/tests/test_transformer $(B)/tests/test_transformer_device: \
+$(B)/tests/%: tests/unit/%.c $(GPT_PARTS) $(B)/libtickmark.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(GPT_TEST_LINK)
 

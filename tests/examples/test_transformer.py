@@ -2,7 +2,7 @@
 """The example program from outside: it learns, answers, marks, ends when told, refuses what is wrong.
 
 Needs neither root nor a tracer: traces come from the program's own session (--trace). What a tracer
-sees of it is in live/test_transformer.py.
+sees of it is in live/test_transformer_traced.py.
 """
 import json
 import os
@@ -11,9 +11,14 @@ import resource
 import signal
 import subprocess
 import time
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import transformer_windows as tw  # noqa: E402
 
 SMALL = ["--layers", "2", "--dim", "32", "--context", "32", "--batch", "4"]
 
@@ -190,6 +195,87 @@ def test_durations_agree_with_the_programs_own_clock(traced, jsonl):
             assert row["inner_ns"] <= sums[name] <= row["outer_ns"], name
 
 
+@pytest.fixture(scope="module")
+def windowed(transformer, tmp_path_factory, jsonl):
+    """Lines of each phase, and the clock, of a run that also answers and cancels while it trains."""
+    folder = tmp_path_factory.mktemp("windowed")
+    transformer(*SMALL, "--steps", 6, "--tokens", 9, "--answer-every", 2, "--cancel-every", 2,
+                "--threads", 3, "--prompt", "You may ", "--prompt", "It ",
+                "--trace", folder / "run.jsonl", "--self-clock", folder / "clock.json")
+    return {"train": jsonl(folder / "run.jsonl"), "infer": jsonl(folder / "run.infer.jsonl"),
+            "clock": json.loads((folder / "clock.json").read_text()), "folder": folder}
+
+
+@pytest.mark.parametrize("phase", ["train", "infer"])
+def test_windows_agree_with_the_programs_own_clock_and_counts(windowed, phase):
+    tw.check_against_own_clock(windowed[phase], windowed["clock"], phase)
+
+
+@pytest.mark.parametrize("phase", ["train", "infer"])
+def test_windows_count_the_operations_of_their_stream(windowed, phase):
+    tw.check_counts(windowed[phase])
+
+
+@pytest.mark.parametrize("phase, layers", [("train", 4), ("infer", 2)])
+def test_layers_are_windows_inside_their_step_or_token_on_every_stream(windowed, phase, layers):
+    tw.check_streams(windowed[phase], phase, workers=3)
+    tw.check_nesting(windowed[phase], phase, layers)
+
+
+def test_every_step_is_a_window_and_every_token(windowed):
+    names = tw.by_name(tw.windows_of(windowed["train"]))
+    assert [w["step"] for w in names["train_step"]] == [1, 2, 3, 4, 5, 6]
+    # A batch and the queued gradients: 6 of each of 2 blocks, and 3 beside them.
+    assert {w["window"]["operations"] for w in names["train_step"]} == {1 + 6 * 2 + 3}
+    assert set(names) == {"train_step", "share", "layer", "piece"}
+    names = tw.by_name(tw.windows_of(windowed["infer"]))
+    assert set(names) == {"prompt", "token", "share", "layer", "logits"}
+    # Five prompts, of which the second and fourth end with their fifth token, which is not drawn.
+    assert len(names["token"]) == len(names["logits"]) == 3 * 9 + 2 * 5
+
+
+def test_a_worker_closes_a_prompt_and_a_cancelled_one_abandons_its_token(windowed):
+    tw.check_prompts(windowed["infer"], prompts=5, cancelled=2)
+
+
+def test_the_device_measures_by_its_own_clock_and_answers_late(windowed):
+    tw.check_device(windowed["infer"])
+
+
+def test_windows_are_importable(windowed, tickmark):
+    for name in ("run.jsonl", "run.infer.jsonl"):
+        tickmark("check", windowed["folder"] / name, status=0)
+
+
+def test_answers_while_it_trains_do_not_change_what_it_learns(transformer):
+    alone = transformer(*SMALL, "--steps", 20, "--tokens", 0)
+    done = transformer(*SMALL, "--steps", 20, "--tokens", 12, "--answer-every", 7)
+    assert losses(done.stderr) == losses(alone.stderr)
+    # Twice while it trains, and the two prompts at the end.
+    assert done.stdout.count("You may ") + done.stdout.count("The licensee ") == 4
+
+
+def test_a_cancelled_prompt_ends_half_way(transformer):
+    prompts = [arg for _ in range(4) for arg in ("--prompt", "")]
+    text = "0123456789" * 20  # no line ends in what it learns
+    path = "/dev/stdin"
+    done = transformer(*SMALL, "--text", path, "--steps", 2, "--tokens", 10, *prompts,
+                       "--cancel-every", 3, stdin=text)
+    assert [len(line) for line in done.stdout.splitlines()] == [10, 10, 5, 10]
+
+
+def test_signal_while_it_trains_and_answers_leaves_whole_files(running, tickmark, tmp_path):
+    job = running(*SMALL, "--steps", 100000, "--answer-every", 1, "--cancel-every", 2, "--tokens", 8,
+                  "--trace", tmp_path / "run.jsonl")
+    for _ in range(4):
+        job.stdout.readline()
+    job.send_signal(signal.SIGTERM)
+    job.stdout.read()
+    assert job.wait(timeout=60) == 0
+    for name in ("run.jsonl", "run.infer.jsonl"):
+        tickmark("check", tmp_path / name, status=0)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_training_with_whole_files(running, tickmark, tmp_path, number):
     job = running("--steps", 100000, "--trace", tmp_path / "run.jsonl",
@@ -237,6 +323,9 @@ def test_memory_stays_small(build):
     (["--steps", "-1"], 2, "-1"),
     (["--steps", "5x"], 2, "5x"),
     (["--threads", "0"], 2, "threads"),
+    (["--threads", "65"], 2, "64"),
+    (["--answer-every", "often"], 2, "often"),
+    (["--cancel-every", "-1"], 2, "-1"),
     (["--seed", "18446744073709551616"], 2, "seed"),
     (["--serve=yes"], 2, "--serve=yes"),
     (["stray"], 2, "stray"),

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 
 import pytest
+import transformer_windows as tw
 
 
 def measured(lines, kind):
@@ -40,6 +41,33 @@ def test_traced_durations_agree_with_the_programs_clock(build, tickmark, jsonl, 
             assert row["inner_ns"] <= sums[name] <= row["outer_ns"], (phase, name)
 
 
+@pytest.fixture(scope="module", params=["transformer", "transformer-static"])
+def windowed(request, build, tickmark, jsonl, tmp_path_factory):
+    """Lines of each phase, and the clock, of a run that also answers and cancels while it trains."""
+    folder = tmp_path_factory.mktemp("windowed")
+    out = folder / "out"
+    out.mkdir()
+    tickmark("record", "-o", out, "--", build / request.param, "--layers", 2, "--dim", 32, "--batch", 4,
+             "--steps", 6, "--tokens", 9, "--answer-every", 2, "--cancel-every", 2, "--threads", 3,
+             "--prompt", "You may ", "--prompt", "It ", "--self-clock", folder / "clock.json",
+             timeout=120, status=0)
+    return {**by_phase(out, jsonl), "clock": json.loads((folder / "clock.json").read_text())}
+
+
+@pytest.mark.parametrize("phase, layers", [("train", 4), ("infer", 2)])
+def test_traced_windows_agree_with_the_programs_clock_and_counts(windowed, phase, layers):
+    lines = windowed[phase]
+    tw.check_against_own_clock(lines, windowed["clock"], phase)
+    tw.check_counts(lines)
+    tw.check_streams(lines, phase, workers=3)
+    tw.check_nesting(lines, phase, layers)
+
+
+def test_traced_prompts_and_device_windows(windowed):
+    tw.check_prompts(windowed["infer"], prompts=5, cancelled=2)
+    tw.check_device(windowed["infer"])
+
+
 def test_traced_run_equals_the_programs_own_trace(build, tickmark, jsonl, tmp_path):
     """Tracer and in-process session watch the same run: same events, nothing more, nothing less.
 
@@ -49,7 +77,8 @@ def test_traced_run_equals_the_programs_own_trace(build, tickmark, jsonl, tmp_pa
     out.mkdir()
     own = tmp_path / "own.jsonl"
     tickmark("record", "-o", out, "--", build / "transformer", "--steps", 5, "--tokens", 5,
-             "--prompt", "You may ", "--trace", own, timeout=120, status=0)
+             "--answer-every", 2, "--cancel-every", 2, "--prompt", "You may ", "--trace", own,
+             timeout=120, status=0)
     traced = by_phase(out, jsonl)
 
     def events(lines, kind, *keys):
@@ -60,6 +89,17 @@ def test_traced_run_equals_the_programs_own_trace(build, tickmark, jsonl, tmp_pa
         return sorted(int(line["event_id"].rsplit("-", 1)[1])
                       for kind in ("operation", "edge_timing") for line in measured(lines, kind))
 
+    def windows(lines):
+        """What has no time of the watcher's in it: a device's duration is the device's."""
+        keys = ("id", "status", "reason", "method", "flush")
+        found = {}
+        for line in tw.windows_of(lines):
+            window = line["window"]
+            device = window.get("duration_ns") if window["method"] == "device" else None
+            found[window["id"]] = [line["op"], line["step"], line.get("named"), device,
+                                   *(window.get(key) for key in keys)]
+        return found
+
     for phase, path in (("train", own), ("infer", tmp_path / "own.infer.jsonl")):
         mine = jsonl(path)
         for kind, keys in (("operation", ("op", "static_id", "inputs", "output", "step")),
@@ -67,6 +107,7 @@ def test_traced_run_equals_the_programs_own_trace(build, tickmark, jsonl, tmp_pa
                                             "step"))):
             assert events(traced[phase], kind, *keys) == events(mine, kind, *keys), (phase, kind)
         assert numbers(traced[phase]) == numbers(mine) == list(range(1, len(numbers(mine)) + 1))
+        assert windows(traced[phase]) == windows(mine), phase
 
 
 def test_attached_in_mid_run_every_step_but_the_first_and_last_is_whole(job, tickmark, sanitized, jsonl,
@@ -85,3 +126,8 @@ def test_attached_in_mid_run_every_step_but_the_first_and_last_is_whole(job, tic
     assert len({steps[step] for step in whole}) == 1 and len({edges[step] for step in whole}) == 1
     assert len({op["op"] for op in operations}) >= 12
     assert len({op["tid"] for op in operations}) == 4
+    # What was open when it attached, or when it left, is not taken for a step.
+    known = [w for w in tw.by_name(tw.windows_of(lines))["train_step"]
+             if w["window"]["status"] == "closed"]
+    assert [w["step"] for w in known if w["step"] in whole] == whole
+    assert len({w["window"]["operations"] for w in known}) == 1

@@ -86,6 +86,7 @@ struct meeting {
 	struct job job;
 	pthread_barrier_t barrier;
 	pthread_t ids[3];
+	unsigned int streams[3];
 };
 
 /* Returns only once all three pieces run at the same time. */
@@ -94,10 +95,11 @@ static void meet(struct job *job, unsigned int piece)
 	struct meeting *m = (struct meeting *)job;
 
 	m->ids[piece] = pthread_self();
+	m->streams[piece] = self_clock_here;
 	pthread_barrier_wait(&m->barrier);
 }
 
-static void pool_runs_pieces_at_the_same_time(void **state)
+static void pool_runs_pieces_at_the_same_time_on_streams_of_their_own(void **state)
 {
 	struct meeting m = { .job = { .run = meet, .pieces = 3 } };
 	struct pool *pool;
@@ -105,11 +107,14 @@ static void pool_runs_pieces_at_the_same_time(void **state)
 	(void)state;
 	pthread_barrier_init(&m.barrier, NULL, 3);
 	assert_int_equal(pool_open(&pool, 3), 0);
+	assert_int_equal(pool_threads(pool), 3);
 	pool_submit(pool, &m.job);
 	pool_wait(pool, &m.job);
 	for (int i = 0; i < 3; i++) {
 		assert_false(pthread_equal(m.ids[i], pthread_self()));
 		assert_false(pthread_equal(m.ids[i], m.ids[(i + 1) % 3]));
+		assert_in_range(m.streams[i], STREAM_OF_WORKER(0), STREAM_OF_WORKER(2));
+		assert_int_not_equal(m.streams[i], m.streams[(i + 1) % 3]);
 	}
 	pool_close(pool);
 	pthread_barrier_destroy(&m.barrier);
@@ -531,7 +536,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pool_runs_every_piece_once),
-		cmocka_unit_test(pool_runs_pieces_at_the_same_time),
+		cmocka_unit_test(pool_runs_pieces_at_the_same_time_on_streams_of_their_own),
 		cmocka_unit_test(pool_starts_jobs_in_their_order),
 		cmocka_unit_test(text_has_the_vocabulary_of_its_bytes),
 		cmocka_unit_test(text_batches_are_windows_and_what_follows),
