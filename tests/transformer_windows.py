@@ -150,10 +150,11 @@ def check_device(lines):
         assert (line["stream"], line["named"]) == (DEVICE_STREAM, True)
         assert line["window"]["method"] == "device" and line["window"]["operations"] == 1, line
         assert line["window"]["flush"] == (line["window"]["status"] == "closed")
-    # Lines are written when it is all known: four durations at a time.
+    # Lines are written when it is all known: after every fourth token the durations of the four before,
+    # for its own last stamp comes to the device with the next copy.
     steps = [line["step"] for line in device if line["window"]["status"] == "closed"]
     batches = defaultdict(list)
     for step in steps:
-        batches[(step - 1) // 4].append(step)
+        batches[step // 4].append(step)
     assert all(batch == sorted(batch, reverse=True) for batch in batches.values()), steps
     assert any(len(batch) > 1 for batch in batches.values())
