@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 struct self_clock {
 	FILE *file;
-	bool some_window; /* under the lock of the file */
+	pthread_mutex_t windows; /* writing one */
+	bool some_window;
 	struct self_clock_table train;
 	struct self_clock_table infer;
 };
@@ -34,6 +36,7 @@ int self_clock_open(struct self_clock **out, const char *path)
 		free(clock);
 		return err;
 	}
+	pthread_mutex_init(&clock->windows, NULL);
 	clock->train.clock = clock->infer.clock = clock;
 	clock->train.phase = "train";
 	clock->infer.phase = "infer";
@@ -96,17 +99,17 @@ static FILE *line_begin(struct self_clock_table *t, const struct tmk_window *tok
 {
 	struct self_clock *clock = t->clock;
 
-	flockfile(clock->file);
+	pthread_mutex_lock(&clock->windows);
 	fprintf(clock->file, "%s\n{\"phase\":\"%s\",\"id\":%" PRIu64 ",\"opened_on\":%" PRIu64,
 		clock->some_window ? "," : "", t->phase, token->id, token->opened_on);
 	clock->some_window = true;
 	return clock->file;
 }
 
-static void line_end(FILE *file)
+static void line_end(struct self_clock_table *t)
 {
-	fputs("}", file);
-	funlockfile(file);
+	fputs("}", t->clock->file);
+	pthread_mutex_unlock(&t->clock->windows);
 }
 
 void self_clock_window_closed(struct self_clock_table *t, const struct self_clock_window *w,
@@ -125,7 +128,7 @@ void self_clock_window_closed(struct self_clock_table *t, const struct self_cloc
 		"],\"end_ns\":[%" PRIu64 ",%" PRIu64 "],\"operations\":[%" PRIu64 ",%" PRIu64 "]",
 		w->name, how, w->before_start, w->after_start, w->before_end, after_end, least,
 		ending_after_end - w->ended_before_start);
-	line_end(file);
+	line_end(t);
 }
 
 void self_clock_device(struct self_clock_table *t, const struct tmk_window *token,
@@ -138,7 +141,7 @@ void self_clock_device(struct self_clock_table *t, const struct tmk_window *toke
 	file = line_begin(t, token);
 	fprintf(file, ",\"ticks\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", ticks->start, ticks->end,
 		ticks->per_second);
-	line_end(file);
+	line_end(t);
 }
 
 /* Names of operations are words of this program: nothing in them needs escaping. */
@@ -172,6 +175,7 @@ int self_clock_close(struct self_clock *clock)
 		err = -EIO;
 	if (fclose(clock->file) && !err)
 		err = -errno;
+	pthread_mutex_destroy(&clock->windows);
 	free(clock);
 	return err;
 }
