@@ -26,7 +26,8 @@ ALL_LDFLAGS = $(SAN) $(LDFLAGS)
 TRACER_LIBS = $(shell pkg-config --libs libbpf libelf zlib 2>/dev/null || echo -lbpf -lelf -lz) -lpthread -lm
 
 # The marker library: libc only, usable from any program.
-LIB_SRCS = $(wildcard user/marker/*.c user/stream/*.c) user/runtime3/line.c user/base/buf.c \
+LIB_SRCS = $(wildcard user/marker/*.c user/stream/*.c) user/runtime3/line.c \
+	user/runtime3/json.c user/base/buf.c \
 	user/base/out_file.c
 LIB_OBJS = $(LIB_SRCS:%.c=$(B)/lib/%.o)
 

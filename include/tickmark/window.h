@@ -208,7 +208,7 @@ TMK_API int tmk_window_parse(const char *text, struct tmk_window *w);
 
 /* ---- Measuring a body ---- */
 
-/* What is measured; its result goes to *output, and only where it was measured. */
+/* What is measured; its result goes to *output, unless the measurement failed. */
 typedef void *(*tmk_body_fn)(void *arg);
 
 struct tmk_profile {
@@ -232,8 +232,8 @@ TMK_API_THROWS int tmk_profile_system_time(const struct tmk_profile *p, tmk_body
 /*
  * Measures `body` by a window of the device, or by tmk_profile_system_time() where the backend opens
  * none. Works whether anybody listens or not. Where the start fails, `body` still runs, its output is
- * dropped and the error returned; where the end fails, the output is dropped. A pending *d is resolved
- * by tmk_window_resolve() with *w, which the caller gets (`w` may be NULL, as may `output` and `d`;
+ * dropped and the error returned; where the end fails, the output is dropped. -ENODATA, not measured, is
+ * no failure: there is the output, and no duration. A pending *d is resolved by tmk_window_resolve() with *w, which the caller gets (`w` may be NULL, as may `output` and `d`;
  * without a session the backend fills *d itself, later).
  *
  * A body that unwinds (a C++ exception, pthread_exit(), cancellation) abandons the window and goes on

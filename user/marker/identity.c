@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "marker/intern.h"
 #include "marker/session_file.h"
 #include "marker/switch.h"
@@ -51,6 +52,26 @@ void tmk_fork_watch(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, fork_watch);
+}
+
+#define NONCE_BITS 20
+
+uint64_t tmk_process_nonce(void)
+{
+	static uint64_t known; /* atomic: depth + 1 above, nonce below */
+	uint64_t now = __atomic_load_n(&known, __ATOMIC_RELAXED), made;
+	uint64_t depth1 = tmk_fork_depth() + 1ull;
+	struct tmk_seed seed;
+
+	if (now >> 32 != depth1) {
+		tmk_seed_init(&seed);
+		made = depth1 << 32 | (seed.a & ((1u << NONCE_BITS) - 1));
+		/* Whoever is first decides for all threads. */
+		if (__atomic_compare_exchange_n(&known, &now, made, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			now = made;
+	}
+	return now & ((1u << NONCE_BITS) - 1);
 }
 
 uint32_t tmk_thread_id_ask(void)

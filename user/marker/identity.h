@@ -18,6 +18,9 @@ static inline uint32_t tmk_thread_id(void)
 	return tmk_thread_id_known ? tmk_thread_id_known : tmk_thread_id_ask();
 }
 
+/* Twenty bits drawn for this process, a forked child's being others. */
+uint64_t tmk_process_nonce(void);
+
 extern uint32_t tmk_fork_count; /* atomic */
 
 /*

@@ -14,10 +14,14 @@
 
 #include "runtime3/runtime3.h"
 
+struct tmk_window_table;
+
 struct tmk_open_op {
 	const struct tmk_r3_site *site;
 	uint64_t step, start_ns, stream;
+	struct tmk_window_table *windows; /* where it counts on its stream; NULL: nowhere */
 	uint32_t tid;
+	bool named; /* the program chose the stream's number */
 };
 
 struct tmk_op_slot {

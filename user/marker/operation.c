@@ -17,6 +17,7 @@
 #include "marker/desc.h"
 #include "marker/identity.h"
 #include "marker/intern.h"
+#include "marker/stream.h"
 #include "marker/switch.h"
 
 /* The slot of an operation that the file had no memory for. */
@@ -32,7 +33,7 @@ struct tmk_op tmk_op_begin_slow(struct tmk_session *s, const struct tmk_desc *si
 	struct tmk_op op = { 0, 0 };
 	struct tmk_op_slot *slot = NULL;
 	struct tmk_session_file *f;
-	bool traced = tmk_switch_traced();
+	bool traced = tmk_switch_traced(), named;
 	uint64_t step, stream;
 
 	if (!s || !tmk_desc_is_site(site))
@@ -42,9 +43,11 @@ struct tmk_op tmk_op_begin_slow(struct tmk_session *s, const struct tmk_desc *si
 		return op;
 	op.token = token_next(s);
 	step = tmk_session_step(s);
-	stream = tmk_thread_id(); /* the thread's own stream */
+	stream = tmk_thread_stream(&named);
+	if (named)
+		op.token |= TMK_TOKEN_NAMED;
 	if (f) {
-		slot = tmk_session_file_prepare(f, site, step, stream);
+		slot = tmk_session_file_prepare(f, site, step, stream, named);
 		op.slot = slot ? slot->index1 : SLOT_NO_MEMORY;
 	}
 	if (traced) {
@@ -54,7 +57,7 @@ struct tmk_op tmk_op_begin_slow(struct tmk_session *s, const struct tmk_desc *si
 				  stream);
 	}
 	if (slot)
-		tmk_session_file_start(slot, op.token);
+		tmk_session_file_start(f, slot, op.token, tmk_session_window_table(s));
 	return op;
 }
 

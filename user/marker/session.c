@@ -13,6 +13,7 @@
 #include "marker/error.h"
 #include "marker/intern.h"
 #include "marker/switch.h"
+#include "marker/window.h"
 
 /* The struct as it was when it was first published: no program has a smaller one. */
 #define CONFIG_SIZE_MIN 72u
@@ -218,6 +219,7 @@ int tmk_session_finish(struct tmk_session *s)
 		tmk_mark_session_finish(s->id, (uintptr_t)s->desc, 0, 0, 0, 0);
 	}
 	tmk_switch_unregister(s->desc);
+	tmk_windows_finish(s);
 	if (tmk_session_own_file(s)) {
 		tmk_switch_in_process(-1);
 		err = tmk_session_file_close(s->file);

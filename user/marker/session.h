@@ -7,7 +7,14 @@
 
 #include "marker/identity.h"
 #include "marker/session_file.h"
+#include "marker/window_table.h"
 #include "tickmark/tickmark.h"
+
+/* The session's windows, in one of the processes that a fork() made of it. */
+struct tmk_session_windows {
+	uint32_t fork_depth;
+	struct tmk_window_table *table;
+};
 
 struct tmk_session {
 	uint64_t id; /* unique in the process, never reused */
@@ -15,7 +22,9 @@ struct tmk_session {
 	struct tmk_session_file *file; /* NULL: only marks */
 	uint32_t fork_depth;	       /* of the process that opened the file */
 	enum tmk_phase phase;
-	uint64_t step; /* atomic */
+	uint64_t step;			     /* atomic */
+	struct tmk_session_windows *windows; /* atomic; NULL: none was needed yet */
+	uint64_t last_window;		     /* atomic; how many windows were opened */
 	/* Atomic; the last token handed out. On a line of its own: every begin of every thread writes it. */
 	uint64_t last_token __attribute__((aligned(64)));
 };
@@ -25,5 +34,8 @@ static inline struct tmk_session_file *tmk_session_own_file(const struct tmk_ses
 {
 	return s->fork_depth == tmk_fork_depth() ? s->file : NULL;
 }
+
+/* Its windows' table, made where there is none; NULL without memory. */
+struct tmk_window_table *tmk_session_window_table(struct tmk_session *s);
 
 #endif /* TICKMARK_MARKER_SESSION_H */

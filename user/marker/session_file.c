@@ -19,6 +19,7 @@
 #include "marker/error.h"
 #include "marker/identity.h"
 #include "marker/site_cache.h"
+#include "marker/window_table.h"
 
 /* Lines gather to this size before they are written. */
 #define FLUSH_BYTES (64u * 1024)
@@ -26,6 +27,11 @@
 #define SCRATCH_BYTES 2048
 /* How long exit() waits for a thread that is writing. */
 #define EXIT_WAIT_MS 500
+
+/* Lines by status. */
+struct window_counts {
+	uint64_t closed, abandoned, not_measured, failed;
+};
 
 struct tmk_session_file {
 	struct tmk_op_table open_ops;
@@ -38,12 +44,13 @@ struct tmk_session_file {
 	struct {
 		uint64_t mono_ns, real_ns;
 	} opened;
-	uint64_t no_memory, repeated_ends, stray_ends; /* atomic */
-	struct tmk_session_file *next;		       /* under files_lock */
+	uint64_t no_memory, repeated_ends, stray_ends, after_flush; /* atomic */
+	struct tmk_session_file *next;				    /* under files_lock */
 
 	pthread_mutex_t lock; /* of all below */
 	struct tmk_out_file out;
 	uint64_t operations, edges, truncated;
+	struct window_counts windows;
 };
 
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -277,7 +284,7 @@ static void op_write(struct tmk_session_file *f, const struct tmk_r3_op *op)
 
 struct tmk_op_slot *tmk_session_file_prepare(struct tmk_session_file *f,
 					     const struct tmk_desc *site, uint64_t step,
-					     uint64_t stream)
+					     uint64_t stream, bool named)
 {
 	const struct tmk_r3_site *rendered = tmk_site_cache_get(&f->sites, site);
 	struct tmk_op_slot *slot = rendered ? tmk_op_table_take(&f->open_ops) : NULL;
@@ -289,42 +296,63 @@ struct tmk_op_slot *tmk_session_file_prepare(struct tmk_session_file *f,
 	slot->op.site = rendered;
 	slot->op.step = step;
 	slot->op.stream = stream;
+	slot->op.named = named;
 	slot->op.tid = tmk_thread_id();
 	return slot;
 }
 
-void tmk_session_file_start(struct tmk_op_slot *slot, uint64_t token)
+static struct tmk_stream_id stream_of(const struct tmk_open_op *op)
 {
-	slot->op.start_ns = tmk_session_file_now();
+	return (struct tmk_stream_id){ 0, op->stream, op->named };
+}
+
+void tmk_session_file_start(const struct tmk_session_file *f, struct tmk_op_slot *slot,
+			    uint64_t token, struct tmk_window_table *windows)
+{
+	struct tmk_stream_id stream = stream_of(&slot->op);
+	uint64_t now = tmk_session_file_now();
+
+	/* A strict file has no windows to count it in. */
+	if (f->strict || !windows || !tmk_window_table_op_begin(windows, &stream, &now))
+		windows = NULL;
+	slot->op.windows = windows;
+	slot->op.start_ns = now;
 	tmk_op_slot_start(slot, token);
 }
 
 int tmk_session_file_end(struct tmk_session_file *f, const struct tmk_op_end *end,
 			 uint64_t *duration_ns)
 {
+	uint64_t n = end->token & ~TMK_TOKEN_NAMED, now = end->now;
 	struct tmk_open_op open;
 	struct tmk_r3_op
 		op; /* filled member by member: to zero it first would cost a tenth of all */
 	bool cut = false;
 
 	if (!tmk_op_table_end(&f->open_ops, end->index1, end->token, &open)) {
-		__atomic_add_fetch(end->token <= end->last_token ? &f->repeated_ends
-								 : &f->stray_ends,
-				   1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(n <= end->last_token ? &f->repeated_ends : &f->stray_ends, 1,
+				   __ATOMIC_RELAXED);
 		return -ENOENT;
+	}
+	if (open.windows) {
+		struct tmk_stream_id stream = stream_of(&open);
+
+		if (tmk_window_table_op_end(open.windows, &stream, open.start_ns, &now))
+			__atomic_add_fetch(&f->after_flush, 1, __ATOMIC_RELAXED);
 	}
 	op.phase = f->phase;
 	op.site = open.site;
 	op.output = end->output ? tmk_desc_cut(end->output, &cut) : (struct tmk_str){ NULL, 0 };
-	op.n = end->token;
+	op.n = n;
 	op.begin_step = open.step;
 	op.end_step = end->step;
 	op.start_ns = open.start_ns;
-	op.duration_ns = end->now > open.start_ns ? end->now - open.start_ns : 0;
+	op.duration_ns = now > open.start_ns ? now - open.start_ns : 0;
 	op.pid = f->pid;
 	op.tid = open.tid;
 	op.end_tid = tmk_thread_id();
 	op.stream = open.stream;
+	op.named = open.named;
 	op.cut = cut ? TMK_DESC_CUT_NAME : 0;
 	*duration_ns = op.duration_ns;
 	op_write(f, &op);
@@ -352,6 +380,38 @@ void tmk_session_file_edge(struct tmk_session_file *f, const struct tmk_edge_eve
 		tmk_r3_edge_line(&f->out.buf, &e, f->strict);
 		f->edges++;
 		line_commit(f, cut);
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void window_count(struct window_counts *c, const char *status)
+{
+	switch (status[0]) {
+	case 'c':
+		c->closed++;
+		break;
+	case 'a':
+		c->abandoned++;
+		break;
+	case 'n':
+		c->not_measured++;
+		break;
+	default:
+		c->failed++;
+	}
+}
+
+void tmk_session_file_window(struct tmk_session_file *f, struct tmk_r3_window *w)
+{
+	w->phase = f->phase;
+	w->pid = f->pid;
+	if (f->strict)
+		return;
+	pthread_mutex_lock(&f->lock);
+	if (!f->out.err) {
+		tmk_r3_window_line(&f->out.buf, w);
+		window_count(&f->windows, w->status);
+		line_commit(f, w->cut);
 	}
 	pthread_mutex_unlock(&f->lock);
 }
@@ -392,8 +452,17 @@ static struct tmk_str comm_read(char *comm, size_t size)
 static void capture_add(struct tmk_session_file *f)
 {
 	const struct tmk_r3_count lost[] = { { "memory", f->no_memory } };
+	const struct window_counts *w = &f->windows;
 	const struct tmk_r3_count unpaired[] = { { "end_without_begin", f->stray_ends },
-						 { "repeated_end", f->repeated_ends } };
+						 { "repeated_end", f->repeated_ends },
+						 { "ended_after_flush", f->after_flush } };
+	const struct tmk_r3_count windows[] = { { "closed", w->closed },
+						{ "abandoned", w->abandoned },
+						{ "not_measured", w->not_measured },
+						{ "failed", w->failed },
+						{ "open",
+						  0 } }; /* the file ends with the session */
+	bool any_window = w->closed || w->abandoned || w->not_measured || w->failed;
 	char comm[64];
 	struct tmk_r3_capture c = {
 		.status = "complete",
@@ -410,7 +479,9 @@ static void capture_add(struct tmk_session_file *f)
 		.lost = lost,
 		.n_lost = 1,
 		.unpaired = unpaired,
-		.n_unpaired = 2,
+		.n_unpaired = f->after_flush ? 3 : 2,
+		.windows = windows,
+		.n_windows = any_window ? 5 : 0,
 	};
 
 	c.anchors[0].mono_ns = f->opened.mono_ns;

@@ -31,14 +31,17 @@ int tmk_session_file_open(struct tmk_session_file **out, const char *path,
  */
 struct tmk_op_slot *tmk_session_file_prepare(struct tmk_session_file *f,
 					     const struct tmk_desc *site, uint64_t step,
-					     uint64_t stream);
-void tmk_session_file_start(struct tmk_op_slot *slot, uint64_t token);
+					     uint64_t stream, bool named);
+
+/* `windows`: where it counts on its stream; NULL: it does not. */
+void tmk_session_file_start(const struct tmk_session_file *f, struct tmk_op_slot *slot,
+			    uint64_t token, struct tmk_window_table *windows);
 
 /* The clock that durations are measured with. */
 uint64_t tmk_session_file_now(void);
 
 struct tmk_op_end {
-	uint64_t token, index1; /* of the slot */
+	uint64_t token, index1; /* of the slot; with TMK_TOKEN_NAMED */
 	uint64_t now, step;
 	uint64_t last_token; /* the last one that the session handed out */
 	const char *output;  /* or NULL */
@@ -52,6 +55,9 @@ struct tmk_edge_event {
 	uint64_t token, step, duration_ns;
 	const char *from, *to;
 };
+
+/* Writes a window's line; the rest of it, the phase and the pid, is filled in here. */
+void tmk_session_file_window(struct tmk_session_file *f, struct tmk_r3_window *w);
 
 void tmk_session_file_edge(struct tmk_session_file *f, const struct tmk_edge_event *edge);
 

@@ -14,6 +14,9 @@ TMK_MARKER(tmk_mark_session_finish, session_finish, tmk_switch, TMK_MARKER_ARGS_
 TMK_MARKER(tmk_mark_op_begin, op_begin, tmk_switch, TMK_MARKER_ARGS_6);
 TMK_MARKER(tmk_mark_op_end, op_end, tmk_switch, TMK_MARKER_ARGS_5);
 TMK_MARKER(tmk_mark_edge, edge, tmk_switch, TMK_MARKER_ARGS_6);
+TMK_MARKER(tmk_mark_window_start, window_start, tmk_switch, TMK_MARKER_ARGS_6);
+TMK_MARKER(tmk_mark_window_end, window_end, tmk_switch, TMK_MARKER_ARGS_6);
+TMK_MARKER(tmk_mark_window_resolve, window_resolve, tmk_switch, TMK_MARKER_ARGS_6);
 
 static bool entry_swap(unsigned int i, uint64_t from, uint64_t to)
 {

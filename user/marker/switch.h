@@ -24,6 +24,9 @@ TMK_MARKER_DECLARE(tmk_mark_session_finish);
 TMK_MARKER_DECLARE(tmk_mark_op_begin);
 TMK_MARKER_DECLARE(tmk_mark_op_end);
 TMK_MARKER_DECLARE(tmk_mark_edge);
+TMK_MARKER_DECLARE(tmk_mark_window_start);
+TMK_MARKER_DECLARE(tmk_mark_window_end);
+TMK_MARKER_DECLARE(tmk_mark_window_resolve);
 
 /* Whether a tracer is attached to the direct markers. The kernel writes the word, whenever it likes. */
 static inline bool tmk_switch_traced(void)
