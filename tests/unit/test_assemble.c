@@ -175,7 +175,8 @@ static void conf13_cross_thread(void **state)
 	assert_int_equal(f->ops[0].op.pid, 100);
 	assert_int_equal(f->ops[0].op.tid, 101);
 	assert_int_equal(f->ops[0].op.end_tid, 102);
-	assert_int_equal(f->ops[0].op.stream, 7); /* the begin's */
+	assert_int_equal(f->ops[0].op.stream, 101); /* the begin's own */
+	assert_false(f->ops[0].op.named);
 }
 
 static void conf13_end_arrives_before_its_begin(void **state)
@@ -990,7 +991,7 @@ static void malformed_records_are_refused(void **state)
 	assert_int_equal(tmk_assembler_feed(f->a, &r.h, sizeof(r)), -EINVAL);
 	refused = 6;
 	for (int kind = 0; kind < 256; kind++) {
-		bool known = (kind >= 1 && kind <= 5) || kind == 32 || kind == 33 ||
+		bool known = (kind >= 1 && kind <= 8) || kind == 32 || kind == 33 ||
 			     (kind >= 64 && kind <= 67);
 
 		if (known)

@@ -39,7 +39,7 @@ static struct {
 } seen;
 
 struct tally {
-	uint64_t begins, ends, edges, others; /* that were taken */
+	uint64_t begins, ends, edges, others, windows, resolves; /* that were taken */
 };
 
 static struct feed_who someone(void)
@@ -77,6 +77,8 @@ static size_t record_random(char *to, uint64_t now)
 		struct tmk_rec_op_begin begin;
 		struct tmk_rec_op_end end;
 		struct tmk_rec_edge edge;
+		struct tmk_rec_window window;
+		struct tmk_rec_window_resolve resolve;
 		struct tmk_rec_process process;
 		struct tmk_rec_gone gone;
 		struct tmk_rec_tide tide;
@@ -85,19 +87,36 @@ static size_t record_random(char *to, uint64_t now)
 	struct tmk_rec h;
 
 	memset(&r, 0, sizeof(r));
-	if (dice < 400) {
+	if (dice < 150) {
+		h = feed_head(below(2) ? TMK_REC_WINDOW_START : TMK_REC_WINDOW_END, sizeof(r.window),
+			      w, time);
+		r.h = h;
+		r.window.session_id = 1 + some(5);
+		r.window.name = 0x1000 + some(16);
+		r.window.id = some(60) | (below(2) ? TMK_WINDOW_NAMED : 0);
+		r.window.opened_on = some(3);
+		r.window.detail = below(8) | (below(4) ? 0 : rng() << 8);
+	} else if (dice < 180) {
+		h = feed_head(TMK_REC_WINDOW_RESOLVE, sizeof(r.resolve), w, time);
+		r.h = h;
+		r.resolve.session_id = 1 + some(5);
+		r.resolve.id = some(60) | (below(2) ? TMK_WINDOW_NAMED : 0);
+		r.resolve.opened_on = some(3);
+		r.resolve.duration_ns = below(3) ? rng() : 0;
+		r.resolve.how = below(8) | rng() << 16;
+	} else if (dice < 490) {
 		h = feed_head(TMK_REC_OP_BEGIN, sizeof(r.begin), w, time);
 		r.h = h;
 		r.begin.session_id = 1 + some(5);
 		r.begin.site = 0x1000 + some(16);
-		r.begin.token = some(300);
+		r.begin.token = some(300) | (below(2) ? TMK_TOKEN_NAMED : 0);
 		r.begin.step = rng();
-		r.begin.stream = rng();
+		r.begin.stream = some(3);
 	} else if (dice < 800) {
 		h = feed_head(TMK_REC_OP_END, sizeof(r.end), w, time);
 		r.h = h;
 		r.end.session_id = 1 + some(5);
-		r.end.token = some(300);
+		r.end.token = some(300) | (below(2) ? TMK_TOKEN_NAMED : 0);
 		r.end.step = rng();
 		r.end.output = below(2) ? 0x1000 + some(16) : 0;
 	} else if (dice < 850) {
@@ -163,6 +182,21 @@ static void count_taken(struct tally *t, uint8_t kind)
 	t->ends += kind == TMK_REC_OP_END;
 	t->edges += kind == TMK_REC_EDGE;
 	t->others += kind == TMK_REC_SESSION_OPEN || kind == TMK_REC_SESSION_FINISH;
+	t->windows += kind == TMK_REC_WINDOW_START || kind == TMK_REC_WINDOW_END;
+	t->resolves += kind == TMK_REC_WINDOW_RESOLVE;
+}
+
+/* A line takes a start, an end, or both; what takes none is counted. */
+static void windows_balance(const struct feed *f, const struct tally *t)
+{
+	const struct tmk_unpaired *u = &f->finish.unpaired;
+	const struct tmk_window_counts *c = &f->finish.windows;
+	uint64_t lines = c->closed + c->abandoned + c->not_measured + c->failed + c->open;
+	uint64_t counted = u->window_start_reused + u->window_repeated_end;
+
+	assert_true(lines + counted <= t->windows);
+	assert_true(t->windows <= 2 * lines + counted + u->no_session);
+	assert_true(u->resolve_unknown <= t->resolves);
 }
 
 static void books_balance(const struct feed *f, const struct tally *t)
@@ -177,7 +211,8 @@ static void books_balance(const struct feed *f, const struct tally *t)
 	/* Each kind alone: what is missing was of an unknown session. */
 	assert_true(begins <= t->begins && ends <= t->ends && f->n_edges <= t->edges);
 	assert_true(taken - in_lines <= u->no_session);
-	assert_true(u->no_session <= taken - in_lines + t->others);
+	assert_true(u->no_session <= taken - in_lines + t->others + t->windows + t->resolves);
+	windows_balance(f, t);
 	for (size_t i = 0; i < f->n_ops && i < FEED_LOG; i++)
 		assert_true(f->ops[i].op.start_ns + f->ops[i].op.duration_ns >=
 			    f->ops[i].op.start_ns);

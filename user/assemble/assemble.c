@@ -2,7 +2,7 @@
 /*
  * The dispatcher: checks each record's shape, applies descriptions at once and everything else in the
  * order of time, and calls the sinks. The tables it works on are order.c, names.c, sessions.c and
- * pair.c; the reckoning at the end is finish.c's.
+ * pair.c and windows.c; the reckoning at the end is finish.c's.
  */
 #include "assemble/assemble.h"
 
@@ -13,6 +13,7 @@
 #include "assemble/order.h"
 #include "assemble/pair.h"
 #include "assemble/sessions.h"
+#include "assemble/windows.h"
 
 struct tmk_assembler {
 	const struct tmk_sink *sinks;
@@ -25,7 +26,10 @@ struct tmk_assembler {
 	struct tmk_names names;
 	struct tmk_sessions sessions;
 	struct tmk_pairs pairs;
-	uint32_t announced; /* sessions that the sinks know */
+	struct tmk_windows windows;
+	struct tmk_window_total totals[TMK_STREAM_NAMES + 1]; /* scratch, of the window told last */
+	unsigned int lossy_tides; /* further ones before which hits may have been lost */
+	uint32_t announced;	  /* sessions that the sinks know */
 
 	uint64_t operations, edges, no_session, malformed, undescribed, names_dropped, lost;
 	uint64_t first_time, last_time;
@@ -36,6 +40,8 @@ struct tmk_assembler {
 };
 
 static const struct tmk_str question_mark = { "?", 1 };
+
+static void window_emit(void *ctx, struct tmk_window_owner *o, struct tmk_window_told *told);
 
 int tmk_assembler_new(struct tmk_assembler **out, const struct tmk_sink *sinks, size_t n_sinks)
 {
@@ -57,6 +63,8 @@ int tmk_assembler_new(struct tmk_assembler **out, const struct tmk_sink *sinks, 
 	if (!a->sink_errs)
 		goto cleanup;
 	err = tmk_pairs_init(&a->pairs, &seed);
+	if (!err)
+		err = tmk_windows_init(&a->windows, &seed, window_emit, a);
 	if (err)
 		goto cleanup;
 	err = -ENOMEM;
@@ -64,6 +72,7 @@ int tmk_assembler_new(struct tmk_assembler **out, const struct tmk_sink *sinks, 
 	if (!a->unknown)
 		goto cleanup;
 	a->unknown->a = a->unknown->b = question_mark;
+	a->unknown->op_number = tmk_op_names_number(&a->names.op_names, question_mark);
 	err = tmk_r3_site_render(&a->unknown->site, (struct tmk_str){ "", 0 }, question_mark, NULL,
 				 0, 0);
 	if (err)
@@ -83,6 +92,7 @@ void tmk_assembler_free(struct tmk_assembler *a)
 		tmk_r3_site_free(&a->unknown->site);
 	free(a->unknown);
 	tmk_finish_free(&a->finish);
+	tmk_windows_free(&a->windows);
 	tmk_pairs_free(&a->pairs);
 	tmk_sessions_free(&a->sessions);
 	tmk_names_free(&a->names);
@@ -140,6 +150,21 @@ static const struct tmk_named *named_find(struct tmk_assembler *a,
 	return n ? n : a->unknown;
 }
 
+static struct tmk_stream_id stream_of(const struct tmk_session_entry *s, const struct tmk_begin *b)
+{
+	return (struct tmk_stream_id){ s->windows.id, b->stream, b->named };
+}
+
+/* An operation that was counted on its stream, and of which no end will be known. */
+static void stream_forget(struct tmk_assembler *a, const struct tmk_session_entry *s,
+			  const struct tmk_begin *b, uint64_t time)
+{
+	const struct tmk_stream_id stream = stream_of(s, b);
+
+	if (b->counted)
+		tmk_streams_op_drop(&a->windows.streams, &stream, time);
+}
+
 static void op_emit(struct tmk_assembler *a, struct tmk_session_entry *s, const struct tmk_begin *b,
 		    const struct tmk_end *e)
 {
@@ -162,9 +187,18 @@ static void op_emit(struct tmk_assembler *a, struct tmk_session_entry *s, const 
 			.tid = b->tid,
 			.end_tid = e->tid,
 			.stream = b->stream,
+			.named = b->named,
 		},
 	};
 
+	if (b->counted) {
+		const struct tmk_stream_id stream = stream_of(s, b);
+		const struct tmk_stream_op counted = { b->time, site->op_number };
+		uint64_t time = e->time;
+
+		s->windows.after_flush +=
+			tmk_streams_op_end(&a->windows.streams, &stream, &counted, &time);
+	}
 	if (e->output) {
 		const struct tmk_named *name = named_find(a, s, e->output, TMK_DESC_NAME, &unknown);
 
@@ -199,10 +233,12 @@ static void unfinished_emit(struct tmk_assembler *a, struct tmk_session_entry *s
 				.pid = s->view.pid,
 				.tid = b.tid,
 				.stream = b.stream,
+				.named = b.named,
 				.reason = reason,
 			},
 		};
 
+		stream_forget(a, s, &b, a->last_time);
 		a->undescribed += unknown;
 		s->totals.unfinished++;
 		s->totals.truncated += site->site.cut != 0;
@@ -210,15 +246,42 @@ static void unfinished_emit(struct tmk_assembler *a, struct tmk_session_entry *s
 	}
 }
 
+/* The windows first: what goes on inside of them covers their time. */
+static void still_open_emit(struct tmk_assembler *a, struct tmk_session_entry *s,
+			    const char *reason)
+{
+	tmk_windows_close(&a->windows, &s->windows, reason, a->last_time);
+	unfinished_emit(a, s, reason);
+}
+
 static int begin_handle(struct tmk_assembler *a, struct tmk_session_entry *s,
 			const struct tmk_rec_op_begin *r)
 {
-	struct tmk_begin b = { r->site, r->step, r->stream, r->h.time, ++s->n, r->h.tid };
+	bool named = r->token & TMK_TOKEN_NAMED;
+	struct tmk_begin b = {
+		.site = r->site,
+		.step = r->step,
+		/* A thread's own stream goes by the number that we have of the thread. */
+		.stream = named ? r->stream : r->h.tid,
+		.time = r->h.time,
+		.n = ++s->n,
+		.tid = r->h.tid,
+		.named = named,
+	};
+	const struct tmk_stream_id stream = stream_of(s, &b);
+	uint64_t time = r->h.time;
+	struct tmk_begin first;
 	struct tmk_end e;
-	int got = tmk_pairs_begin(&a->pairs, &s->pairs, r->token, &b, &e);
+	int got;
 
-	if (got > 0)
+	b.counted = !tmk_streams_op_begin(&a->windows.streams, &stream, &time);
+	got = tmk_pairs_begin(&a->pairs, &s->pairs, r->token, &b, &e, &first);
+	if (got == TMK_PAIR_MADE)
 		op_emit(a, s, &b, &e);
+	else if (got != TMK_PAIR_OPEN)
+		stream_forget(a, s, &b, time);
+	if (got == TMK_PAIR_AMBIGUOUS)
+		stream_forget(a, s, &first, time);
 	return got < 0 ? got : 0;
 }
 
@@ -229,7 +292,7 @@ static int end_handle(struct tmk_assembler *a, struct tmk_session_entry *s,
 	struct tmk_begin b;
 	int got = tmk_pairs_end(&a->pairs, &s->pairs, r->token, &e, &b);
 
-	if (got > 0)
+	if (got == TMK_PAIR_MADE)
 		op_emit(a, s, &b, &e);
 	return got < 0 ? got : 0;
 }
@@ -262,6 +325,42 @@ static void edge_handle(struct tmk_assembler *a, struct tmk_session_entry *s,
 	SINKS_CALL(a, on_edge, &v);
 }
 
+static struct tmk_session_entry *session_of(struct tmk_window_owner *o)
+{
+	return (struct tmk_session_entry *)((char *)o -
+					    offsetof(struct tmk_session_entry, windows));
+}
+
+static size_t totals_name(struct tmk_assembler *a, const struct tmk_window_told *told)
+{
+	for (size_t i = 0; i < told->n_totals; i++) {
+		const struct tmk_stream_total *t = &told->totals[i];
+
+		a->totals[i] =
+			(struct tmk_window_total){ tmk_op_names_get(&a->names.op_names, t->name),
+						   t->count, t->total_ns };
+	}
+	return told->n_totals;
+}
+
+static void window_emit(void *ctx, struct tmk_window_owner *o, struct tmk_window_told *told)
+{
+	struct tmk_assembler *a = ctx;
+	struct tmk_session_entry *s = session_of(o);
+	bool unknown = false;
+	const struct tmk_named *name = named_find(a, s, told->name, TMK_DESC_NAME, &unknown);
+	struct tmk_window_view v = { .session = &s->view, .w = told->w, .totals = a->totals };
+
+	v.w.phase = s->view.meta.phase;
+	v.w.name = name->a;
+	v.w.cut = name->cut;
+	v.w.pid = s->view.pid;
+	v.n_totals = totals_name(a, told);
+	a->undescribed += unknown;
+	s->totals.truncated += v.w.cut != 0;
+	SINKS_CALL(a, on_window, &v);
+}
+
 static int session_record_handle(struct tmk_assembler *a, const struct tmk_rec *rec)
 {
 	/* Every marker's record carries the session at the same place, cf. the asserts below. */
@@ -281,9 +380,19 @@ static int session_record_handle(struct tmk_assembler *a, const struct tmk_rec *
 	case TMK_REC_EDGE:
 		edge_handle(a, s, (const struct tmk_rec_edge *)rec);
 		return 0;
+	case TMK_REC_WINDOW_START:
+		return tmk_windows_start(&a->windows, &s->windows,
+					 (const struct tmk_rec_window *)rec);
+	case TMK_REC_WINDOW_END:
+		return tmk_windows_end(&a->windows, &s->windows,
+				       (const struct tmk_rec_window *)rec);
+	case TMK_REC_WINDOW_RESOLVE:
+		tmk_windows_resolve(&a->windows, &s->windows,
+				    (const struct tmk_rec_window_resolve *)rec);
+		return 0;
 	case TMK_REC_SESSION_FINISH:
 		s->state = TMK_SESSION_FINISHED;
-		unfinished_emit(a, s, "finished");
+		still_open_emit(a, s, "finished");
 		return 0;
 	default:
 		return 0;
@@ -295,13 +404,17 @@ _Static_assert(offsetof(struct tmk_rec_op_begin, session_id) ==
 		       offsetof(struct tmk_rec_op_end, session_id) ==
 			       offsetof(struct tmk_rec_session, session_id) &&
 		       offsetof(struct tmk_rec_edge, session_id) ==
+			       offsetof(struct tmk_rec_session, session_id) &&
+		       offsetof(struct tmk_rec_window, session_id) ==
+			       offsetof(struct tmk_rec_session, session_id) &&
+		       offsetof(struct tmk_rec_window_resolve, session_id) ==
 			       offsetof(struct tmk_rec_session, session_id),
 	       "session_id must lie at one place in every marker's record");
 
 /* A session is over for good: what is still open in it never ends. */
 static void session_close(struct tmk_assembler *a, struct tmk_session_entry *s, const char *reason)
 {
-	unfinished_emit(a, s, s->state == TMK_SESSION_FINISHED ? "finished" : reason);
+	still_open_emit(a, s, s->state == TMK_SESSION_FINISHED ? "finished" : reason);
 	tmk_pairs_drop(&a->pairs, &s->pairs);
 }
 
@@ -403,11 +516,27 @@ static int exec_take(struct tmk_assembler *a, const struct tmk_rec *rec)
 	return tmk_order_put(&a->order, rec, record_handle, a);
 }
 
+/*
+ * The count of losses was read after the tide's time: what it tells of was lost after the tide before,
+ * and before the one to come.
+ */
+#define LOSSY_TIDES 2
+
+static void losses_spread(struct tmk_assembler *a, bool grew)
+{
+	if (grew)
+		a->lossy_tides = LOSSY_TIDES;
+	else if (a->lossy_tides)
+		a->lossy_tides--;
+	tmk_windows_losing(&a->windows, a->lossy_tides != 0);
+}
+
 static int tide_apply(struct tmk_assembler *a, const struct tmk_rec_tide *rec)
 {
 	int err;
 
 	sessions_announce(a);
+	losses_spread(a, rec->lost > a->lost);
 	if (rec->lost > a->lost) {
 		a->lost = rec->lost;
 		SINKS_CALL(a, on_loss, rec->lost);
@@ -431,6 +560,17 @@ static void sinks_finish(struct tmk_assembler *a)
 	}
 }
 
+static uint64_t lost_sum(const struct tmk_rec_end *end)
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < TMK_REC_MARKERS; kind++)
+		for (int cause = 0; cause < TMK_LOST_CAUSES; cause++)
+			if (__builtin_add_overflow(sum, end->lost[kind][cause], &sum))
+				return UINT64_MAX;
+	return sum;
+}
+
 static int assembler_end(struct tmk_assembler *a, const struct tmk_rec_end *end, uint64_t mono_ns,
 			 uint64_t real_ns)
 {
@@ -439,6 +579,7 @@ static int assembler_end(struct tmk_assembler *a, const struct tmk_rec_end *end,
 	int err;
 
 	sessions_announce(a);
+	losses_spread(a, end && lost_sum(end) > a->lost);
 	err = tmk_order_drain(&a->order, record_handle, a);
 	if (err)
 		return err;
@@ -456,6 +597,7 @@ static int assembler_end(struct tmk_assembler *a, const struct tmk_rec_end *end,
 		v->anchors[0].real_ns = real_ns;
 		v->n_anchors = mono_ns || real_ns;
 	}
+	v->windows_limit = a->windows.given_up;
 	v->unpaired.no_session = a->no_session;
 	v->late = a->order.late;
 	v->malformed = a->malformed;
@@ -473,6 +615,9 @@ static const uint16_t record_sizes[UINT8_MAX + 1] = {
 	[TMK_REC_OP_BEGIN] = sizeof(struct tmk_rec_op_begin),
 	[TMK_REC_OP_END] = sizeof(struct tmk_rec_op_end),
 	[TMK_REC_EDGE] = sizeof(struct tmk_rec_edge),
+	[TMK_REC_WINDOW_START] = sizeof(struct tmk_rec_window),
+	[TMK_REC_WINDOW_END] = sizeof(struct tmk_rec_window),
+	[TMK_REC_WINDOW_RESOLVE] = sizeof(struct tmk_rec_window_resolve),
 	[TMK_REC_EXEC] = sizeof(struct tmk_rec),
 	[TMK_REC_PROCESS] = sizeof(struct tmk_rec_process),
 	[TMK_REC_GONE] = sizeof(struct tmk_rec_gone),

@@ -63,6 +63,28 @@ static void unpaired_add(struct tmk_unpaired *sum, const struct tmk_unpaired *u)
 	sum->begin_reused += u->begin_reused;
 	sum->open_overflow += u->open_overflow;
 	sum->no_session += u->no_session;
+	sum->window_start_reused += u->window_start_reused;
+	sum->window_repeated_end += u->window_repeated_end;
+	sum->resolve_unknown += u->resolve_unknown;
+	sum->ended_after_flush += u->ended_after_flush;
+}
+
+static void windows_add(struct tmk_window_counts *sum, const struct tmk_window_counts *c)
+{
+	sum->closed += c->closed;
+	sum->abandoned += c->abandoned;
+	sum->not_measured += c->not_measured;
+	sum->failed += c->failed;
+	sum->open += c->open;
+}
+
+static void session_windows(struct tmk_session_totals *t, const struct tmk_window_owner *o)
+{
+	t->windows = o->counts;
+	t->unpaired.window_start_reused = o->start_reused;
+	t->unpaired.window_repeated_end = o->repeated_end;
+	t->unpaired.resolve_unknown = o->resolve_unknown;
+	t->unpaired.ended_after_flush = o->after_flush;
 }
 
 int tmk_finish_fill(struct tmk_finish *f, const struct tmk_rec_end *end,
@@ -96,7 +118,9 @@ int tmk_finish_fill(struct tmk_finish *f, const struct tmk_rec_end *end,
 		f->totals[i] = s->totals;
 		f->totals[i].status = session_status(s, v);
 		f->totals[i].unpaired = s->pairs.unpaired;
-		unpaired_add(&v->unpaired, &s->pairs.unpaired);
+		session_windows(&f->totals[i], &s->windows);
+		unpaired_add(&v->unpaired, &f->totals[i].unpaired);
+		windows_add(&v->windows, &f->totals[i].windows);
 	}
 	v->sessions = f->sessions;
 	v->totals = f->totals;

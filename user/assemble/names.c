@@ -14,6 +14,7 @@ void tmk_names_init(struct tmk_names *t, struct tmk_budget *budget, const struct
 	memset(t, 0, sizeof(*t));
 	t->budget = budget;
 	t->seed = *seed;
+	tmk_op_names_init(&t->op_names, budget, seed);
 }
 
 static uint32_t name_hash(const struct tmk_names *t, uint32_t incarnation, uint64_t object,
@@ -150,6 +151,8 @@ int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
 	n->object = object;
 	n->incarnation = incarnation;
 	n->index = ++t->next_index;
+	if (n->kind == TMK_DESC_SITE)
+		n->op_number = tmk_op_names_number(&t->op_names, n->a);
 	n->next = *list;
 	*list = slot + 1;
 	t->slots[slot] = n;
@@ -188,6 +191,7 @@ void tmk_names_free(struct tmk_names *t)
 		free(t->slots[i]);
 	free(t->slots);
 	free(t->free_slots);
+	tmk_op_names_free(&t->op_names);
 	tmk_index_free(&t->index);
 	memset(t, 0, sizeof(*t));
 }

@@ -8,6 +8,7 @@
 
 #include "assemble/budget.h"
 #include "assemble/desc.h"
+#include "assemble/op_names.h"
 #include "base/hash.h"
 
 #define TMK_NAMES_MAX 65536u
@@ -22,6 +23,7 @@ struct tmk_named {
 	uint32_t next;		 /* of the same process: slot + 1, 0 ends the list */
 	size_t cost;		 /* what it takes of the budget */
 	struct tmk_r3_site site; /* TMK_DESC_SITE; its text lies in `strings` */
+	uint32_t op_number;	 /* SITE: of its name, cf. op_names.h */
 	struct tmk_str a, b;	 /* SITE: a = op; EDGE: a = from, b = to; NAME: a = the name */
 	char strings[];
 };
@@ -30,6 +32,7 @@ struct tmk_names {
 	struct tmk_seed seed;
 	struct tmk_index index;
 	struct tmk_budget *budget;
+	struct tmk_op_names op_names;
 	struct tmk_named **slots;
 	uint32_t *free_slots;
 	uint32_t n_free, n_slots, cap;

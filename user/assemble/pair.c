@@ -23,7 +23,8 @@ struct tmk_pair_entry {
 		} early; /* EARLY: neighbours among all held ends, slot + 1 */
 	};
 	uint32_t tid;
-	uint32_t state;
+	unsigned char state;
+	bool named, counted; /* OPEN */
 	uint32_t prev, next; /* neighbours in the session, slot + 1; `next` also links free slots */
 };
 
@@ -189,8 +190,14 @@ static bool recent_knows(const struct tmk_pairs *p, const struct tmk_pair_owner 
 	return r->token == token && r->owner1 == o->id + 1ull;
 }
 
+static struct tmk_begin begin_of(const struct tmk_pair_entry *e)
+{
+	return (struct tmk_begin){ e->object, e->step, e->stream, e->time,
+				   e->n,      e->tid,  e->named,  e->counted };
+}
+
 int tmk_pairs_begin(struct tmk_pairs *p, struct tmk_pair_owner *o, uint64_t token,
-		    const struct tmk_begin *begin, struct tmk_end *end)
+		    const struct tmk_begin *begin, struct tmk_end *end, struct tmk_begin *first)
 {
 	uint32_t hash = entry_hash(p, o, token), pos;
 	struct tmk_pair_entry *e = entry_find(p, o, token, hash, &pos);
@@ -203,17 +210,18 @@ int tmk_pairs_begin(struct tmk_pairs *p, struct tmk_pair_owner *o, uint64_t toke
 		entry_remove_at(p, e, pos);
 		if (fits) {
 			recent_remember(p, o, token);
-			return 1;
+			return TMK_PAIR_MADE;
 		}
 		o->unpaired.end_without_begin++;
 	} else if (e) {
-		if (e->state == ENTRY_OPEN) {
-			e->state = ENTRY_AMBIGUOUS;
-			p->n_open--;
-			o->unpaired.begin_reused++;
-		}
 		o->unpaired.begin_reused++;
-		return 0;
+		if (e->state != ENTRY_OPEN)
+			return TMK_PAIR_NONE;
+		e->state = ENTRY_AMBIGUOUS;
+		p->n_open--;
+		o->unpaired.begin_reused++;
+		*first = begin_of(e);
+		return TMK_PAIR_AMBIGUOUS;
 	}
 	e = entry_new(p, o, token, hash, &err);
 	if (!e) {
@@ -226,9 +234,11 @@ int tmk_pairs_begin(struct tmk_pairs *p, struct tmk_pair_owner *o, uint64_t toke
 	e->n = begin->n;
 	e->stream = begin->stream;
 	e->tid = begin->tid;
+	e->named = begin->named;
+	e->counted = begin->counted;
 	e->state = ENTRY_OPEN;
 	p->n_open++;
-	return 0;
+	return TMK_PAIR_OPEN;
 }
 
 /* Holds an end whose begin may still come. */
@@ -279,10 +289,10 @@ int tmk_pairs_end(struct tmk_pairs *p, struct tmk_pair_owner *o, uint64_t token,
 		o->unpaired.end_without_begin++;
 		return 0;
 	}
-	*begin = (struct tmk_begin){ e->object, e->step, e->stream, e->time, e->n, e->tid };
+	*begin = begin_of(e);
 	entry_remove_at(p, e, pos);
 	recent_remember(p, o, token);
-	return 1;
+	return TMK_PAIR_MADE;
 }
 
 bool tmk_pairs_take_open(struct tmk_pairs *p, struct tmk_pair_owner *o, uint32_t *cursor,
@@ -296,7 +306,7 @@ bool tmk_pairs_take_open(struct tmk_pairs *p, struct tmk_pair_owner *o, uint32_t
 		slot1 = e->next;
 		if (e->state != ENTRY_OPEN)
 			continue;
-		*begin = (struct tmk_begin){ e->object, e->step, e->stream, e->time, e->n, e->tid };
+		*begin = begin_of(e);
 		entry_remove(p, e);
 		*cursor = slot1;
 		return true;

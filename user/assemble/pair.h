@@ -39,6 +39,8 @@ struct tmk_pair_owner {
 struct tmk_begin {
 	uint64_t site, step, stream, time, n;
 	uint32_t tid;
+	bool named;   /* the program chose the stream's number */
+	bool counted; /* the caller's to remember: it counts on its stream */
 };
 
 struct tmk_end {
@@ -60,9 +62,16 @@ struct tmk_pairs {
 int tmk_pairs_init(struct tmk_pairs *p, const struct tmk_seed *seed);
 void tmk_pairs_free(struct tmk_pairs *p);
 
-/* Both return 1 and fill the other half where a pair was made, 0 where not, or -ENOMEM. */
+enum tmk_pair_result {
+	TMK_PAIR_NONE = 0,
+	TMK_PAIR_MADE,	    /* the other half is filled in */
+	TMK_PAIR_OPEN,	    /* of a begin: it is held, for its end */
+	TMK_PAIR_AMBIGUOUS, /* of a begin: it made the one that was held lose its meaning: *first */
+};
+
+/* Both return one of these, or -ENOMEM. */
 int tmk_pairs_begin(struct tmk_pairs *p, struct tmk_pair_owner *o, uint64_t token,
-		    const struct tmk_begin *begin, struct tmk_end *end);
+		    const struct tmk_begin *begin, struct tmk_end *end, struct tmk_begin *first);
 int tmk_pairs_end(struct tmk_pairs *p, struct tmk_pair_owner *o, uint64_t token,
 		  const struct tmk_end *end, struct tmk_begin *begin);
 

@@ -260,6 +260,7 @@ int tmk_session_add(struct tmk_sessions *t, struct tmk_process *p, uint64_t sess
 	}
 	s->incarnation = p->incarnation;
 	s->pairs.id = t->n;
+	s->windows.id = t->n;
 	s->view.index = t->n;
 	s->view.session_id = session_id;
 	s->view.cut = d->flags & 0xff;

@@ -10,6 +10,7 @@
 #include "assemble/budget.h"
 #include "assemble/desc.h"
 #include "assemble/pair.h"
+#include "assemble/windows.h"
 #include "base/hash.h"
 
 #define TMK_SESSIONS_MAX 4096u
@@ -25,6 +26,7 @@ struct tmk_session_entry {
 	struct tmk_session_view view;
 	struct tmk_session_totals totals; /* `unpaired` is pairs.unpaired until the end */
 	struct tmk_pair_owner pairs;
+	struct tmk_window_owner windows;
 	enum tmk_session_state state;
 	uint32_t incarnation;
 	uint32_t next; /* of the same process: index + 1, 0 ends the list */

@@ -15,7 +15,8 @@ int tmk_finish_exit(const struct tmk_finish_view *f)
 	if (f->end && !f->conserved)
 		return TMK_EXIT_FAILED;
 	if (!f->end || f->lost || f->malformed || f->undescribed || f->names_dropped ||
-	    f->unpaired.begin_reused || f->unpaired.open_overflow || f->unpaired.no_session)
+	    f->unpaired.begin_reused || f->unpaired.open_overflow || f->unpaired.no_session ||
+	    f->unpaired.window_start_reused || f->windows_limit)
 		return TMK_EXIT_LOSS;
 	return TMK_EXIT_OK;
 }
@@ -48,6 +49,8 @@ void tmk_finish_tell(const struct tmk_finish_view *f, const char *object)
 	part_add(text, sizeof(text), f->unpaired.no_session, "hits of unknown sessions");
 	part_add(text, sizeof(text), f->unpaired.begin_reused, "begins of tokens in use");
 	part_add(text, sizeof(text), f->unpaired.open_overflow, "begins too many at a time");
+	part_add(text, sizeof(text), f->unpaired.window_start_reused, "starts of windows in use");
+	part_add(text, sizeof(text), f->windows_limit, "windows too many at a time");
 	part_add(text, sizeof(text), f->undescribed, "lines with a name unknown");
 	part_add(text, sizeof(text), f->names_dropped, "names too many");
 	if (f->end)

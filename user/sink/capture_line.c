@@ -19,6 +19,12 @@ static void count_add(struct counts *to, const char *name, uint64_t value)
 	to->c[to->n++] = (struct tmk_r3_count){ name, value };
 }
 
+static void count_add_some(struct counts *to, const char *name, uint64_t value)
+{
+	if (value)
+		count_add(to, name, value);
+}
+
 static uint64_t mul_sat(uint64_t a, uint64_t b)
 {
 	uint64_t product;
@@ -78,6 +84,22 @@ static void unpaired_count(struct counts *to, const struct tmk_unpaired *u, uint
 	count_add(to, "open_overflow", u->open_overflow);
 	if (no_session)
 		count_add(to, "no_session", no_session);
+	count_add_some(to, "window_start_reused", u->window_start_reused);
+	count_add_some(to, "window_repeated_end", u->window_repeated_end);
+	count_add_some(to, "resolve_unknown", u->resolve_unknown);
+	count_add_some(to, "ended_after_flush", u->ended_after_flush);
+}
+
+/* None of them where the session had no window. */
+static void windows_count(struct counts *to, const struct tmk_window_counts *w)
+{
+	if (!w->closed && !w->abandoned && !w->not_measured && !w->failed && !w->open)
+		return;
+	count_add(to, "closed", w->closed);
+	count_add(to, "abandoned", w->abandoned);
+	count_add(to, "not_measured", w->not_measured);
+	count_add(to, "failed", w->failed);
+	count_add(to, "open", w->open);
 }
 
 void tmk_capture_line(struct tmk_buf *b, const struct tmk_finish_view *f, size_t i)
@@ -85,7 +107,7 @@ void tmk_capture_line(struct tmk_buf *b, const struct tmk_finish_view *f, size_t
 	const struct tmk_session_view *s = f->sessions[i];
 	const struct tmk_session_totals *t = &f->totals[i];
 	struct counts hits = { 0 }, delivered = { 0 }, lost = { 0 }, unpaired = { 0 };
-	struct counts overhead = { 0 };
+	struct counts overhead = { 0 }, windows = { 0 };
 	struct tmk_r3_capture c = {
 		.status = t->status,
 		.source = "traced",
@@ -116,6 +138,9 @@ void tmk_capture_line(struct tmk_buf *b, const struct tmk_finish_view *f, size_t
 				  mul_sat(f->hits, f->end->hit_cost_ns));
 		}
 	}
+	windows_count(&windows, &t->windows);
+	c.windows = windows.c;
+	c.n_windows = windows.n;
 	unpaired_count(&unpaired, &t->unpaired, f->unpaired.no_session);
 	c.hits = hits.c;
 	c.n_hits = hits.n;

@@ -266,6 +266,21 @@ static int runtime3_on_unfinished(void *self, const struct tmk_unfinished_view *
 	return line_end(sink, f);
 }
 
+static int runtime3_on_window(void *self, const struct tmk_window_view *w)
+{
+	struct runtime3_sink *sink = self;
+	struct session_file *f;
+	int err;
+
+	if (sink->options.strict)
+		return 0;
+	f = line_begin(sink, w->session, &err);
+	if (!f)
+		return err;
+	tmk_r3_window_line(&f->out.buf, &w->w);
+	return line_end(sink, f);
+}
+
 /* A file that somebody reads meanwhile is never far behind. */
 static int runtime3_on_tide(void *self)
 {
@@ -342,6 +357,7 @@ static const struct tmk_sink_ops runtime3_ops = {
 	.on_op = runtime3_on_op,
 	.on_edge = runtime3_on_edge,
 	.on_unfinished = runtime3_on_unfinished,
+	.on_window = runtime3_on_window,
 	.on_tide = runtime3_on_tide,
 	.on_finish = runtime3_on_finish,
 	.free = runtime3_free,
