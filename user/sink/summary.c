@@ -63,6 +63,7 @@ static int summary_on_op(void *self, const struct tmk_op_view *op)
 	uint32_t slot = name_slot(sum, op); /* first: it may move the names */
 
 	tmk_histogram_add(&sum->names[slot].durations, &sum->pool, op->op.duration_ns);
+	tmk_summary_windows_op(&sum->windows, op);
 	return 0;
 }
 
@@ -79,6 +80,14 @@ static int summary_on_unfinished(void *self, const struct tmk_unfinished_view *u
 	kept->tid = u->u.tid;
 	kept->start_ns = u->u.start_ns;
 	kept->reason = u->u.reason;
+	return 0;
+}
+
+static int summary_on_window(void *self, const struct tmk_window_view *w)
+{
+	struct tmk_summary *sum = self;
+
+	tmk_summary_windows_window(&sum->windows, &sum->pool, w);
 	return 0;
 }
 
@@ -105,6 +114,7 @@ static void summary_free(void *self)
 		free(sum->names[i].name);
 		tmk_histogram_free(&sum->names[i].durations, &sum->pool);
 	}
+	tmk_summary_windows_free(&sum->windows, &sum->pool);
 	tmk_index_free(&sum->index);
 	free(sum->names);
 	free(sum);
@@ -114,6 +124,7 @@ static const struct tmk_sink_ops summary_ops = {
 	.name = "summary",
 	.on_op = summary_on_op,
 	.on_unfinished = summary_on_unfinished,
+	.on_window = summary_on_window,
 	.on_finish = summary_on_finish,
 	.free = summary_free,
 };
@@ -134,6 +145,7 @@ int tmk_summary_new(struct tmk_sink *sink, FILE *out)
 	sum->pool.max = TMK_SUMMARY_OCTAVES_MAX;
 	sum->out = out;
 	tmk_seed_init(&sum->seed);
+	sum->windows.seed = sum->seed;
 	*sink = (struct tmk_sink){ &summary_ops, sum };
 	return 0;
 }

@@ -15,13 +15,7 @@
 
 #define ROWS_MAX 40
 #define SESSIONS_MAX 20
-#define NAME_WIDTH 40
 #define COLUMNS 8
-
-/* A row of the table, as it is printed; the first column is text, the others are numbers. */
-struct row {
-	char cell[COLUMNS][NAME_WIDTH * 4 + 8];
-};
 
 static int name_compare(const void *a, const void *b)
 {
@@ -38,78 +32,29 @@ static int name_compare(const void *a, const void *b)
 	return order ? order : ((*x)->len > (*y)->len) - ((*x)->len < (*y)->len);
 }
 
-/* At most NAME_WIDTH columns, with an ellipsis where something was left out. */
-static void name_fit(char *out, size_t cap, const char *name, size_t len)
-{
-	char safe[TMK_STRING_MAX + 1];
-	size_t width = 0, i;
-	bool whole;
-
-	tmk_safe(safe, sizeof(safe), name, len);
-	whole = tmk_safe_width(safe) <= NAME_WIDTH;
-	for (i = 0; safe[i]; i++) {
-		width += ((unsigned char)safe[i] & 0xc0) != 0x80;
-		if (!whole && width == NAME_WIDTH)
-			break;
-	}
-	snprintf(out, cap, "%.*s%s", (int)i, safe, whole ? "" : "…");
-}
-
-static void quantile_cell(char out[TMK_FORMAT_MAX], const struct tmk_histogram *h, double q)
-{
-	uint64_t value;
-
-	if (tmk_histogram_quantile(h, q, &value))
-		tmk_format_ns(out, value);
-	else
-		strcpy(out, "-");
-}
-
-static void row_fill(struct row *r, const struct tmk_summary_name *n, double all)
+static void row_fill(struct tmk_table_row *r, const struct tmk_summary_name *n, double all)
 {
 	const struct tmk_histogram *h = &n->durations;
 
 	if (n->name)
-		name_fit(r->cell[0], sizeof(r->cell[0]), n->name, n->len);
+		tmk_table_name(r->cell[0], n->name, n->len, TMK_TABLE_NAME);
 	else
 		strcpy(r->cell[0], "(others)");
 	tmk_format_count(r->cell[1], h->count);
 	tmk_format_ns(r->cell[2], h->total);
-	snprintf(r->cell[3], sizeof(r->cell[3]), "%.1f %%", all ? 100 * (double)h->total / all : 0);
+	tmk_table_share(r->cell[3], (double)h->total, all > 0 ? all : 1);
 	tmk_format_ns(r->cell[4], h->total / h->count);
-	quantile_cell(r->cell[5], h, 0.5);
-	quantile_cell(r->cell[6], h, 0.99);
+	tmk_table_quantile(r->cell[5], h, 0.5);
+	tmk_table_quantile(r->cell[6], h, 0.99);
 	tmk_format_ns(r->cell[7], h->max);
-}
-
-static void table_write(FILE *out, const struct row *rows, size_t n)
-{
-	size_t width[COLUMNS] = { 0 };
-
-	for (size_t i = 0; i < n; i++)
-		for (int c = 0; c < COLUMNS; c++)
-			if (tmk_safe_width(rows[i].cell[c]) > width[c])
-				width[c] = tmk_safe_width(rows[i].cell[c]);
-	for (size_t i = 0; i < n; i++) {
-		for (int c = 0; c < COLUMNS; c++) {
-			int pad = (int)(width[c] - tmk_safe_width(rows[i].cell[c]));
-
-			/* printf counts bytes, the terminal columns. */
-			if (c)
-				fprintf(out, "  %*s%s", pad, "", rows[i].cell[c]);
-			else
-				fprintf(out, "%s%*s", rows[i].cell[c], pad, "");
-		}
-		fputc('\n', out);
-	}
 }
 
 static void operations_print(struct tmk_summary *sum)
 {
-	static const struct row heading = { { "operation", "count", "total", "share", "mean", "p50",
-					      "p99", "max" } };
+	static const struct tmk_table_row heading = { { "operation", "count", "total", "share",
+							"mean", "p50", "p99", "max" } };
 	const struct tmk_summary_name **sorted = calloc(sum->n_names, sizeof(*sorted));
-	struct row *rows = calloc(ROWS_MAX + 1, sizeof(*rows));
+	struct tmk_table_row *rows = calloc(ROWS_MAX + 1, sizeof(*rows));
 	size_t n = 0, shown;
 	double all = 0;
 
@@ -130,7 +75,7 @@ static void operations_print(struct tmk_summary *sum)
 	rows[0] = heading;
 	for (size_t i = 0; i < shown; i++)
 		row_fill(&rows[i + 1], sorted[i], all);
-	table_write(sum->out, rows, shown + 1);
+	tmk_table_write(sum->out, rows, shown + 1, COLUMNS, false);
 	if (n > shown)
 		fprintf(sum->out, "… and %zu more\n", n - shown);
 	fputs("share: of the operations' summed time (nested ones count twice); p50, p99: within 1.6 %\n\n",
@@ -152,20 +97,29 @@ static void exit_print(FILE *out, const struct tmk_session_totals *t)
 		fprintf(out, ", exited with status %d", WEXITSTATUS(status));
 }
 
+static uint64_t windows_of(const struct tmk_session_totals *t)
+{
+	const struct tmk_window_counts *w = &t->windows;
+
+	return w->closed + w->abandoned + w->not_measured + w->failed + w->open;
+}
+
 static void session_print(FILE *out, const struct tmk_session_view *s,
 			  const struct tmk_session_totals *t)
 {
-	char comm[64], entry[NAME_WIDTH * 4 + 8], phase[64], a[TMK_FORMAT_MAX];
+	char comm[64], entry[TMK_TABLE_CELL], phase[64], a[TMK_FORMAT_MAX];
 
 	tmk_safe(comm, sizeof(comm), s->comm, strlen(s->comm));
 	tmk_safe(phase, sizeof(phase), s->meta.phase.data, s->meta.phase.len);
-	name_fit(entry, sizeof(entry), s->meta.entrypoint.data, s->meta.entrypoint.len);
+	tmk_table_name(entry, s->meta.entrypoint.data, s->meta.entrypoint.len, TMK_TABLE_NAME);
 	fprintf(out, "session %" PRIu32 ": %s (pid %" PRIu32 "), %s, %s: %s", s->index + 1,
 		*comm ? comm : "?", s->pid, entry, phase, t->status);
 	exit_print(out, t);
 	fprintf(out, "; %s operations", tmk_format_count(a, t->operations));
 	if (t->edges)
 		fprintf(out, ", %s edges", tmk_format_count(a, t->edges));
+	if (windows_of(t))
+		fprintf(out, ", %s windows", tmk_format_count(a, windows_of(t)));
 	if (t->unfinished)
 		fprintf(out, ", %s unfinished", tmk_format_count(a, t->unfinished));
 	if (t->truncated)
@@ -222,13 +176,18 @@ static void unpaired_print(FILE *out, const struct tmk_finish_view *f)
 	bool first = true;
 
 	if (u->end_without_begin || u->repeated_end || u->begin_reused || u->open_overflow ||
-	    u->no_session) {
+	    u->no_session || u->window_start_reused || u->window_repeated_end ||
+	    u->resolve_unknown || u->ended_after_flush) {
 		fputs("unpaired: ", out);
 		item_print(out, &first, "end_without_begin", u->end_without_begin);
 		item_print(out, &first, "repeated_end", u->repeated_end);
 		item_print(out, &first, "begin_reused", u->begin_reused);
 		item_print(out, &first, "open_overflow", u->open_overflow);
 		item_print(out, &first, "no_session", u->no_session);
+		item_print(out, &first, "window_start_reused", u->window_start_reused);
+		item_print(out, &first, "window_repeated_end", u->window_repeated_end);
+		item_print(out, &first, "resolve_unknown", u->resolve_unknown);
+		item_print(out, &first, "ended_after_flush", u->ended_after_flush);
 		fputc('\n', out);
 	}
 	first = true;
@@ -313,6 +272,7 @@ static void capture_print(FILE *out, const struct tmk_finish_view *f)
 void tmk_summary_print(struct tmk_summary *sum, const struct tmk_finish_view *f)
 {
 	operations_print(sum);
+	tmk_summary_windows_print(&sum->windows, f, sum->out);
 	sessions_print(sum->out, f);
 	unfinished_print(sum, f);
 	capture_print(sum->out, f);

@@ -11,6 +11,8 @@
 #include "base/hash.h"
 #include "sink/histogram.h"
 #include "sink/sink.h"
+#include "sink/summary_table.h"
+#include "sink/summary_windows.h"
 
 /* Bounds against targets that make up names: different ones, and 256 bytes each for their quantiles. */
 #define TMK_SUMMARY_NAMES_MAX 4096u
@@ -47,6 +49,7 @@ struct tmk_summary {
 	struct tmk_histogram_pool pool;
 	struct tmk_summary_unfinished unfinished[TMK_SUMMARY_UNFINISHED];
 	uint64_t n_unfinished;
+	struct tmk_summary_windows windows;
 };
 
 void tmk_summary_print(struct tmk_summary *sum, const struct tmk_finish_view *f);
