@@ -55,11 +55,12 @@ $(B)/libtickmark.so: $(B)/libtickmark.so.$(SOVERSION)
 	ln -sf $(<F) $@
 
 # One relocatable object with everything internal made local: no name of ours can clash. But for the
-# symbol of the notes' base: its section is shared with the probes of other objects, and a linker that
-# drops our copy must find theirs by that name.
+# weak ones: those name sections that are shared with other objects (COMDAT: the base of the notes, the
+# reference to the personality), and a linker that drops our copy or theirs must find the one it keeps
+# by that name.
 $(B)/libtickmark.a: $(LIB_OBJS)
 	ld -r -o $(B)/lib/libtickmark.o $^
-	readelf -sW $(B)/lib/libtickmark.o | awk '$$6 == "HIDDEN" && $$8 != "_.stapsdt.base" { print $$8 }' \
+	readelf -sW $(B)/lib/libtickmark.o | awk '$$5 == "GLOBAL" && $$6 == "HIDDEN" { print $$8 }' \
 		>$(B)/lib/libtickmark.hidden
 	objcopy --localize-symbols=$(B)/lib/libtickmark.hidden $(B)/lib/libtickmark.o
 	rm -f $@

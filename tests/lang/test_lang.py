@@ -30,7 +30,8 @@ EVENTS = [  # event id, op, static id, inputs, output, step
 ]
 
 # Name, arguments: the x86-64 and arm64 registers of a C call.
-MARKERS = {"session_open": 2, "session_finish": 2, "op_begin": 6, "op_end": 5, "edge": 6}
+MARKERS = {"session_open": 2, "session_finish": 2, "op_begin": 6, "op_end": 5, "edge": 6, "window_start": 6,
+           "window_end": 6, "window_resolve": 6}
 if os.uname().machine == "x86_64":
     REGISTERS = ["%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9"]
     BODY = bytes.fromhex("90" "0f1f440000" "662e0f1f840000000000" "c3")
@@ -250,15 +251,30 @@ def test_plain_reference_to_the_switch_does_not_link(tmp_path):
 
 
 def test_only_the_interface_is_exported():
-    header = (ROOT / "include/tickmark/tickmark.h").read_text(encoding="utf-8")
-    declared = set(re.findall(r"^TMK_API [^;]*?\b(tmk_\w+)\(", header, re.M))
+    headers = "".join(h.read_text(encoding="utf-8") for h in sorted((ROOT / "include/tickmark").glob("*.h")))
+    declared = set(re.findall(r"^TMK_API(?:_THROWS)? [^;]*?\b(tmk_\w+)\(", headers, re.M))
     exported = {line.split()[-1] for line in
                 output("nm", "-D", "--defined-only", BUILD / "libtickmark.so").splitlines()}
     assert exported == declared | {"tmk_switch"}
-    # And an archive has no global name that could clash with a program's own.
+    # And an archive has no global name that could clash with a program's own. Weak ones are shared with
+    # others on purpose: a linker keeps one of them, whose it finds first, for all.
     text = output("nm", "-g", "--defined-only", BUILD / "libtickmark.a")
-    names = {line.split()[-1] for line in text.splitlines() if len(line.split()) == 3}
-    assert names - {"_.stapsdt.base"} == exported
+    symbols = [line.split() for line in text.splitlines() if len(line.split()) == 3]
+    assert {name for _, kind, name in symbols if kind not in "VW"} == exported
+    assert {name for _, kind, name in symbols if kind in "VW"} <= {"_.stapsdt.base", "DW.ref.__gcc_personality_v0"}
+
+
+def test_no_shared_section_hides_its_name():
+    """A COMDAT group whose name is local is kept by a linker for others, who then do not find it."""
+    text = output("readelf", "-s", "-W", BUILD / "libtickmark.a")
+    bindings = {f[7]: f[4] for f in (line.split() for line in text.splitlines()) if len(f) == 8}
+    groups = re.findall(r"^COMDAT group section \[ *\d+\] `\.group' \[(\S+)\]",
+                        output("readelf", "-g", "-W", BUILD / "libtickmark.a"), re.M)
+    assert groups
+    for name in groups:
+        # The group of a section's own name is known by a symbol inside of it.
+        symbol = {".stapsdt.base": "_.stapsdt.base"}.get(name, name)
+        assert bindings[symbol] == "WEAK", (name, bindings.get(symbol))
 
 
 def test_beside_the_probes_of_others(tmp_path):

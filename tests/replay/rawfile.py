@@ -11,6 +11,10 @@ Every method returns the capture, so that calls can be chained. Little-endian, a
 import struct
 
 SESSION_OPEN, SESSION_FINISH, OP_BEGIN, OP_END, EDGE = 1, 2, 3, 4, 5
+WINDOW_START, WINDOW_END, WINDOW_RESOLVE = 6, 7, 8
+TOKEN_NAMED, WINDOW_NAMED = 1 << 63, 1 << 52
+W_CLOSED, W_PENDING, W_ABANDONED, W_NOT_MEASURED, W_FAILED, W_LIMIT = 1, 2, 3, 4, 5, 6
+HOW_FLUSH, HOW_DEVICE, HOW_ERROR_SHIFT = 1 << 8, 1 << 9, 16
 DESCRIBE, EXEC, PROCESS, GONE, TIDE, END = 32, 33, 64, 65, 66, 67
 D_SESSION, D_SITE, D_EDGE, D_NAME = 1, 2, 3, 4
 HAS_ANALYSIS_ID, HAS_BUILD_ID = 1 << 8, 1 << 9
@@ -105,6 +109,15 @@ class Capture:
 
     def edge(self, session=1, *, site, token=1, step=0, duration, time):
         return self.record(EDGE, struct.pack("<5Q", session, site, token, step, duration), time)
+
+    def window_start(self, session=1, *, name, window, opened_on, step=0, time):
+        return self.record(WINDOW_START, struct.pack("<5Q", session, name, window, opened_on, step), time)
+
+    def window_end(self, session=1, *, name, window, opened_on, how=W_CLOSED, time):
+        return self.record(WINDOW_END, struct.pack("<5Q", session, name, window, opened_on, how), time)
+
+    def window_resolve(self, session=1, *, window, opened_on, duration=0, how=W_CLOSED, time):
+        return self.record(WINDOW_RESOLVE, struct.pack("<5Q", session, window, opened_on, duration, how), time)
 
     def gone(self, time, known=False, status=0):
         return self.record(GONE, struct.pack("<II", known, status), time)

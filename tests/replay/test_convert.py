@@ -118,12 +118,18 @@ def test_conf25_importer_reads_what_is_written(convert, work, tickmark, importer
 def test_own_fields(convert, work, jsonl):
     raw = R.Capture(1, 100, 101).process("job").session().site(0x10, "s", "op", "a", "b", flags=R.CUT_INPUTS)
     raw.begin(token=1, site=0x10, step=3, time=100, stream=9).thread(102)
-    raw.end(token=1, step=4, time=250).tide(300).end_capture(R.DETACHED)
+    raw.end(token=1, step=4, time=250)
+    raw.begin(token=2 | R.TOKEN_NAMED, site=0x10, step=5, time=260, stream=2**64 - 1)
+    raw.end(token=2 | R.TOKEN_NAMED, step=5, time=270).tide(300).end_capture(R.DETACHED)
     convert(raw)
-    op, = operations(jsonl(work / "out.jsonl"))
+    op, on_stream = operations(jsonl(work / "out.jsonl"))
     assert op == {"kind": "operation", "event_id": "train-op-3-1", "op": "op", "static_id": "s",
                   "inputs": ["a", "b"], "step": 4, "duration_ns": 150, "start_ns": 100, "pid": 100,
-                  "tid": 101, "end_tid": 102, "stream": 9, "truncated": ["inputs"]}
+                  "tid": 101, "end_tid": 102, "stream": 101, "truncated": ["inputs"]}
+    # A thread's own stream goes by the thread as the tracer knows it; the program's goes by its number.
+    assert on_stream == {"kind": "operation", "event_id": "train-op-5-2", "op": "op", "static_id": "s",
+                         "inputs": ["a", "b"], "step": 5, "duration_ns": 10, "start_ns": 260, "pid": 100,
+                         "tid": 102, "stream": 2**64 - 1, "named": True, "truncated": ["inputs"]}
 
 
 def test_capture_line_is_last_and_balances(convert, work, jsonl):

@@ -41,13 +41,26 @@ struct feed_unfinished {
 	struct tmk_r3_unfinished u;
 };
 
+struct feed_window {
+	uint32_t session;
+	char name[32], status[16], reason[24]; /* reason "": none */
+	struct tmk_r3_window w;		       /* pointers in it are dead */
+	struct {
+		char name[32]; /* "": all others */
+		uint64_t count, total_ns;
+	} totals[8];
+	size_t n_totals; /* may exceed the 8 that are kept */
+};
+
 struct feed {
 	struct tmk_assembler *a;
 	struct tmk_sink sinks[2];
 	struct feed_op ops[FEED_LOG];
 	struct feed_edge edges[FEED_LOG];
 	struct feed_unfinished unfinished[FEED_LOG];
-	size_t n_ops, n_edges, n_unfinished; /* may exceed FEED_LOG; only the first are kept */
+	struct feed_window windows[FEED_LOG];
+	size_t n_ops, n_edges, n_unfinished,
+		n_windows; /* may exceed FEED_LOG; only the first are kept */
 	size_t n_sessions, n_tides, n_losses, n_finishes;
 	const struct tmk_session_view *sessions[64];
 	uint64_t loss;
@@ -130,6 +143,31 @@ static inline int feed_on_unfinished(void *self, const struct tmk_unfinished_vie
 	return 0;
 }
 
+static inline int feed_on_window(void *self, const struct tmk_window_view *v)
+{
+	struct feed *f = self;
+
+	assert_true(v->session->index < f->n_sessions); /* announced before */
+	if (f->n_windows < FEED_LOG) {
+		struct feed_window *w = &f->windows[f->n_windows];
+
+		w->session = v->session->index;
+		w->w = v->w;
+		feed_text(w->name, sizeof(w->name), v->w.name);
+		snprintf(w->status, sizeof(w->status), "%s", v->w.status);
+		snprintf(w->reason, sizeof(w->reason), "%s", v->w.reason ? v->w.reason : "");
+		w->n_totals = v->n_totals;
+		for (size_t i = 0; i < v->n_totals && i < 8; i++) {
+			feed_text(w->totals[i].name, sizeof(w->totals[i].name),
+				  v->totals[i].op_name);
+			w->totals[i].count = v->totals[i].count;
+			w->totals[i].total_ns = v->totals[i].total_ns;
+		}
+	}
+	f->n_windows++;
+	return 0;
+}
+
 static inline int feed_on_loss(void *self, uint64_t lost)
 {
 	struct feed *f = self;
@@ -160,6 +198,7 @@ static const struct tmk_sink_ops feed_ops = {
 	.on_op = feed_on_op,
 	.on_edge = feed_on_edge,
 	.on_unfinished = feed_on_unfinished,
+	.on_window = feed_on_window,
 	.on_loss = feed_on_loss,
 	.on_tide = feed_on_tide,
 	.on_finish = feed_on_finish,
@@ -329,6 +368,72 @@ static inline int feed_edge(struct feed *f, struct feed_who w, uint64_t session_
 		.token = 1,
 		.step = step,
 		.duration_ns = duration,
+	};
+
+	return feed_rec(f, &r);
+}
+
+static inline int feed_op_begin_on(struct feed *f, struct feed_who w, uint64_t session_id,
+				   uint64_t token, uint64_t site, uint64_t stream, uint64_t time)
+{
+	struct tmk_rec_op_begin r = {
+		.h = feed_head(TMK_REC_OP_BEGIN, sizeof(r), w, time),
+		.session_id = session_id,
+		.site = site,
+		.token = token | TMK_TOKEN_NAMED,
+		.stream = stream,
+	};
+
+	return feed_rec(f, &r);
+}
+
+/* What a window is known by in its process and session. */
+struct feed_key {
+	uint64_t id, opened_on;
+};
+
+static inline int feed_window_start(struct feed *f, struct feed_who w, uint64_t session_id,
+				    uint64_t name, struct feed_key key, uint64_t step,
+				    uint64_t time)
+{
+	struct tmk_rec_window r = {
+		.h = feed_head(TMK_REC_WINDOW_START, sizeof(r), w, time),
+		.session_id = session_id,
+		.name = name,
+		.id = key.id,
+		.opened_on = key.opened_on,
+		.detail = step,
+	};
+
+	return feed_rec(f, &r);
+}
+
+static inline int feed_window_end(struct feed *f, struct feed_who w, uint64_t session_id,
+				  uint64_t name, struct feed_key key, uint64_t how, uint64_t time)
+{
+	struct tmk_rec_window r = {
+		.h = feed_head(TMK_REC_WINDOW_END, sizeof(r), w, time),
+		.session_id = session_id,
+		.name = name,
+		.id = key.id,
+		.opened_on = key.opened_on,
+		.detail = how,
+	};
+
+	return feed_rec(f, &r);
+}
+
+static inline int feed_window_resolve(struct feed *f, struct feed_who w, uint64_t session_id,
+				      struct feed_key key, uint64_t duration, uint64_t how,
+				      uint64_t time)
+{
+	struct tmk_rec_window_resolve r = {
+		.h = feed_head(TMK_REC_WINDOW_RESOLVE, sizeof(r), w, time),
+		.session_id = session_id,
+		.id = key.id,
+		.opened_on = key.opened_on,
+		.duration_ns = duration,
+		.how = how,
 	};
 
 	return feed_rec(f, &r);
