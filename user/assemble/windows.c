@@ -33,6 +33,11 @@ struct tmk_window_recent {
 	uint64_t owner1; /* id + 1; 0 = empty */
 };
 
+struct tmk_window_recent_set {
+	struct tmk_window_recent at[TMK_WINDOWS_RECENT_WAYS];
+	uint32_t next; /* the oldest, where the next one goes */
+};
+
 int tmk_windows_init(struct tmk_windows *t, const struct tmk_seed *seed, tmk_window_tell_fn tell,
 		     void *ctx)
 {
@@ -41,7 +46,7 @@ int tmk_windows_init(struct tmk_windows *t, const struct tmk_seed *seed, tmk_win
 	t->tell = tell;
 	t->ctx = ctx;
 	tmk_streams_init(&t->streams, seed, true);
-	t->recent = calloc(TMK_WINDOWS_RECENT, sizeof(*t->recent));
+	t->recent = calloc(TMK_WINDOWS_RECENT_SETS, sizeof(*t->recent));
 	return t->recent ? 0 : -ENOMEM;
 }
 
@@ -163,27 +168,35 @@ static void entry_free(struct tmk_windows *t, struct tmk_window_entry *e)
 	free(e);
 }
 
-/* Ids count up in an honest program, so they fill the table one after the other. */
-static struct tmk_window_recent *recent_place(const struct tmk_windows *t,
-					      const struct tmk_window_owner *o, uint64_t opened_on,
-					      uint64_t id)
+/* Ids count up in an honest program, so they fill the sets one after the other. */
+static struct tmk_window_recent_set *recent_set(const struct tmk_windows *t,
+						const struct tmk_window_owner *o,
+						uint64_t opened_on, uint64_t id)
 {
-	return &t->recent[(id + (opened_on ^ o->id) * 0x9e3779b1u) & (TMK_WINDOWS_RECENT - 1)];
+	return &t->recent[(id + (opened_on ^ o->id) * 0x9e3779b1u) & (TMK_WINDOWS_RECENT_SETS - 1)];
 }
 
 static void recent_remember(struct tmk_windows *t, const struct tmk_window_owner *o,
 			    uint64_t opened_on, uint64_t id)
 {
-	*recent_place(t, o, opened_on, id) =
-		(struct tmk_window_recent){ id, opened_on, o->id + 1ull };
+	struct tmk_window_recent_set *set = recent_set(t, o, opened_on, id);
+
+	set->at[set->next] = (struct tmk_window_recent){ id, opened_on, o->id + 1ull };
+	set->next = (set->next + 1) % TMK_WINDOWS_RECENT_WAYS;
 }
 
 static bool recent_knows(const struct tmk_windows *t, const struct tmk_window_owner *o,
 			 uint64_t opened_on, uint64_t id)
 {
-	const struct tmk_window_recent *r = recent_place(t, o, opened_on, id);
+	const struct tmk_window_recent_set *set = recent_set(t, o, opened_on, id);
 
-	return r->id == id && r->opened_on == opened_on && r->owner1 == o->id + 1ull;
+	for (uint32_t i = 0; i < TMK_WINDOWS_RECENT_WAYS; i++) {
+		const struct tmk_window_recent *r = &set->at[i];
+
+		if (r->id == id && r->opened_on == opened_on && r->owner1 == o->id + 1ull)
+			return true;
+	}
+	return false;
 }
 
 /* --- how a window ended */

@@ -25,7 +25,9 @@
 
 /* Held at a time, open and pending together; the library gives up the oldest at the same number. */
 #define TMK_WINDOWS_HELD_MAX 131072u
-#define TMK_WINDOWS_RECENT 16384u /* power of two */
+/* Ended windows that are remembered: some of each set, by the low bits of their ids. */
+#define TMK_WINDOWS_RECENT_SETS 2048u /* power of two */
+#define TMK_WINDOWS_RECENT_WAYS 8u
 /* What the totals of pending windows may take; those beyond are without. */
 #define TMK_WINDOWS_TOTALS_MAX (16u << 20)
 
@@ -58,7 +60,7 @@ struct tmk_windows {
 	uint32_t *free_slots;
 	uint32_t n_slots, n_free, cap;
 	struct tmk_window_entry *oldest, *newest; /* of all sessions */
-	struct tmk_window_recent *recent;
+	struct tmk_window_recent_set *recent;
 	struct tmk_streams streams;
 	size_t totals_bytes;
 	uint64_t given_up; /* for want of room */

@@ -18,7 +18,8 @@ struct tmk_stream {
 	uint64_t ended;	     /* operations */
 	struct {
 		uint64_t from_ns, at_ns;
-	} flushed; /* the window that was closed with a flush last; 0, 0: none */
+	} flushed[TMK_STREAM_FLUSHES]; /* windows that were closed with a flush, the latest ones */
+	uint64_t n_flushed;
 	struct tmk_stream_window *head, *tail;
 	struct tmk_rank rank;	  /* of the open windows */
 	struct tmk_totals totals; /* kept while a window is open */
@@ -155,7 +156,7 @@ static void stream_release_idle(struct tmk_streams *t, struct tmk_stream *s)
 	if (s->totals.cap > KEEP_TOTALS)
 		tmk_totals_free(&s->totals, &t->totals_bytes);
 	s->last_ns = s->busy_ns = s->busy_since = s->ended = 0;
-	s->flushed.from_ns = s->flushed.at_ns = 0;
+	s->n_flushed = 0;
 	t->free_slots[t->n_free++] = s->slot;
 	t->last = NULL;
 }
@@ -178,6 +179,26 @@ static void active_less(struct tmk_stream *s, uint64_t time)
 {
 	if (!--s->active)
 		s->busy_ns += time - s->busy_since;
+}
+
+/* --- flushes */
+
+static void flush_note(struct tmk_stream *s, uint64_t from, uint64_t at)
+{
+	uint64_t i = s->n_flushed++ % TMK_STREAM_FLUSHES;
+
+	s->flushed[i].from_ns = from;
+	s->flushed[i].at_ns = at;
+}
+
+/* Whether an operation was in flight when a window was flushed that it was begun in. */
+static bool flush_missed(const struct tmk_stream *s, uint64_t begin, uint64_t end)
+{
+	for (uint32_t i = 0; i < s->n_flushed && i < TMK_STREAM_FLUSHES; i++)
+		if (begin >= s->flushed[i].from_ns && begin < s->flushed[i].at_ns &&
+		    end > s->flushed[i].at_ns)
+			return true;
+	return false;
 }
 
 /* --- operations */
@@ -208,8 +229,7 @@ bool tmk_streams_op_end(struct tmk_streams *t, const struct tmk_stream_id *id,
 	s->ended++;
 	if (t->keep_totals && s->head)
 		tmk_totals_add(&s->totals, &t->totals_bytes, op->name, *time - op->begin_ns);
-	after_flush = op->begin_ns >= s->flushed.from_ns &&
-		      op->begin_ns<s->flushed.at_ns && * time> s->flushed.at_ns;
+	after_flush = flush_missed(s, op->begin_ns, *time);
 	stream_release_idle(t, s);
 	return after_flush;
 }
@@ -309,10 +329,8 @@ void tmk_streams_window_end(struct tmk_streams *t, struct tmk_stream_window *w, 
 		w->totals = NULL;
 	}
 	window_unlink(s, w);
-	if (flush) {
-		s->flushed.from_ns = w->start_ns;
-		s->flushed.at_ns = *time;
-	}
+	if (flush)
+		flush_note(s, w->start_ns, *time);
 	stream_release_idle(t, s);
 }
 

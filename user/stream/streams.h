@@ -83,6 +83,9 @@ static inline uint32_t tmk_streams_count(const struct tmk_streams *t)
 /* An operation begins. Returns 0 or -ENOMEM: it is then not to be ended here. */
 int tmk_streams_op_begin(struct tmk_streams *t, const struct tmk_stream_id *id, uint64_t *time);
 
+/* Flushes that are remembered on a stream while something is in flight there. */
+#define TMK_STREAM_FLUSHES 4u
+
 struct tmk_stream_op {
 	uint64_t begin_ns;
 	uint32_t name; /* the caller's number for its name; only for totals */
@@ -90,7 +93,7 @@ struct tmk_stream_op {
 
 /*
  * An operation that was begun here ends. Returns whether it ended after a flush that should have drained
- * it: it was begun in a window that was then closed with flush.
+ * it: it was begun in a window that was then closed with flush, and is still remembered.
  */
 bool tmk_streams_op_end(struct tmk_streams *t, const struct tmk_stream_id *id,
 			const struct tmk_stream_op *op, uint64_t *time);
