@@ -50,6 +50,9 @@ HOOK(hook_session_finish, TMK_REC_SESSION_FINISH)
 HOOK(hook_op_begin, TMK_REC_OP_BEGIN)
 HOOK(hook_op_end, TMK_REC_OP_END)
 HOOK(hook_edge, TMK_REC_EDGE)
+HOOK(hook_window_start, TMK_REC_WINDOW_START)
+HOOK(hook_window_end, TMK_REC_WINDOW_END)
+HOOK(hook_window_resolve, TMK_REC_WINDOW_RESOLVE)
 
 static inline struct tmk_switch *the_switch(void)
 {
@@ -121,6 +124,9 @@ static int hooks_install(void **state)
 		{ TMK_REC_OP_BEGIN, hook_op_begin },
 		{ TMK_REC_OP_END, hook_op_end },
 		{ TMK_REC_EDGE, hook_edge },
+		{ TMK_REC_WINDOW_START, hook_window_start },
+		{ TMK_REC_WINDOW_END, hook_window_end },
+		{ TMK_REC_WINDOW_RESOLVE, hook_window_resolve },
 	};
 	struct tmk_marker_notes notes;
 	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
