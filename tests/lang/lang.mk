@@ -62,16 +62,20 @@ $(LANG_DIR)/plugin_host: tests/lang/plugin_host.c
 # Rust where there is a compiler; its linker knows nothing of a sanitizer in the library.
 ifneq ($(shell command -v rustc 2>/dev/null),)
 ifeq ($(SAN),)
+# Whether a panic may pass through functions of C (1.71).
+RUST_CFG := $(shell rustc --version | awk '{ split($$2, v, "."); new = v[1] > 1; \
+	if (new || v[2] >= 71) print "--cfg c_unwind"; \
+	if (new || v[2] >= 80) print "--check-cfg \"cfg(c_unwind)\"" }')
 LANG_PROGRAMS += $(LANG_DIR)/rust-shared $(LANG_DIR)/rust-archive
 
 $(LANG_DIR)/rust-shared: tests/lang/user.rs $(B)/libtickmark.so
 	@mkdir -p $(@D)
-	env -u MAKEFLAGS -u MFLAGS rustc --edition 2021 -D warnings -O $< -o $@ -L native=$(B) -l dylib=tickmark \
+	env -u MAKEFLAGS -u MFLAGS rustc --edition 2021 -D warnings $(RUST_CFG) -O $< -o $@ -L native=$(B) -l dylib=tickmark \
 		-C link-arg=-Wl,-rpath,$(abspath $(B))
 
 $(LANG_DIR)/rust-archive: tests/lang/user.rs $(B)/libtickmark.a
 	@mkdir -p $(@D)
-	env -u MAKEFLAGS -u MFLAGS rustc --edition 2021 -D warnings -O $< -o $@ -L native=$(B) -l static=tickmark
+	env -u MAKEFLAGS -u MFLAGS rustc --edition 2021 -D warnings $(RUST_CFG) -O $< -o $@ -L native=$(B) -l static=tickmark
 endif
 endif
 

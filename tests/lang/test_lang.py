@@ -29,6 +29,12 @@ EVENTS = [  # event id, op, static id, inputs, output, step
     ("train-op-1-5", "relu", "operation:train:M::f:3", ["x"], None, 1),
 ]
 
+WINDOWS = [  # name, status, stream that the program named, flush; in the order in which they ended
+    ("guarded", "abandoned", None, False),
+    ("outer", "closed", 3, True),
+    ("unwound", "abandoned", None, False),
+]
+
 # Name, arguments: the x86-64 and arm64 registers of a C call.
 MARKERS = {"session_open": 2, "session_finish": 2, "op_begin": 6, "op_end": 5, "edge": 6, "window_start": 6,
            "window_end": 6, "window_resolve": 6}
@@ -68,7 +74,12 @@ def events_of(path):
     assert lines[-1]["capture"]["unpaired"]["repeated_end"] + \
         lines[-1]["capture"]["unpaired"]["end_without_begin"] == 1
     events = []
+    windows = [(line["op"], line["window"]["status"], line["stream"] if line.get("named") else None,
+                line["window"].get("flush", False)) for line in lines[1:-1] if "window" in line]
+    assert windows == WINDOWS
     for line in lines[1:-1]:
+        if "window" in line:
+            continue
         if line["kind"] == "edge_timing":
             assert line["duration_ns"] == 7
             events.append((line["event_id"], line["from_static_id"], line["to_static_id"], line["step"]))

@@ -61,20 +61,48 @@ static void events_make(struct tmk_session *s)
 	}
 }
 
+static int leaves_window_early(struct tmk_session *s, int early)
+{
+	TMK_WINDOW_GUARD(guard, s, "guarded");
+
+	if (early)
+		return 1;
+	return tmk_window_guard_end(&guard, NULL);
+}
+
+static void windows_make(struct tmk_session *s)
+{
+	const struct tmk_window_options options = { .flush = 1 };
+	struct tmk_window w;
+
+	{
+		TMK_STREAM_SCOPE(3);
+		CHECK(tmk_window_start(s, "outer", &w) == 0 && w.id && w.opened_on == 3);
+	}
+	CHECK(leaves_window_early(s, 1) == 1);
+	CHECK(tmk_window_end(s, w, &options) == 0);
+	CHECK(tmk_window_end(s, w, &options) == -ENOENT);
+	CHECK(tmk_window_start(s, "unwound", &w) == 0);
+	tmk_window_abandon(s, w);
+}
+
 int main(int argc, char **argv)
 {
 	struct tmk_config config = tmk_config_train("M::f");
 	struct tmk_session *s = NULL, *marks = NULL;
+	struct tmk_window w;
 
 	CHECK(argc == 2);
 	enabled_is(0);
 	CHECK(tmk_op_begin(NULL, &plain).token == 0);
+	CHECK(tmk_window_start(NULL, "none", &w) == 0 && w.id == 0);
 	CHECK(tmk_session_open(&marks, NULL, &config) == 0);
 	enabled_is(0);
 	CHECK(tmk_op_begin(marks, &plain).token == 0);
 	CHECK(tmk_session_open(&s, argv[1], &config) == 0);
 	enabled_is(1);
 	events_make(s);
+	windows_make(s);
 	CHECK(tmk_op_begin(marks, &plain).token == 0); /* of two sessions only one listens */
 	CHECK(tmk_session_finish(s) == 0);
 	enabled_is(0);

@@ -27,6 +27,18 @@ struct Op {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
+struct Window {
+    id: u64,
+    opened_on: u64,
+}
+
+#[repr(C)]
+struct WindowOptions {
+    flush: c_int,
+}
+
+#[repr(C)]
 struct Session {
     _opaque: [u8; 0],
 }
@@ -48,6 +60,11 @@ extern "C" {
     fn tmk_op_begin_inputs(s: *mut Session, site: *const Site, inputs: *const *const c_char, n: usize) -> Op;
     fn tmk_op_end(s: *mut Session, op: Op, output: *const c_char) -> c_int;
     fn tmk_op_end_timed(s: *mut Session, op: Op, output: *const c_char, ns: *mut u64) -> c_int;
+    fn tmk_stream_enter(number: u64) -> c_int;
+    fn tmk_stream_leave();
+    fn tmk_window_start(s: *mut Session, name: *const c_char, w: *mut Window) -> c_int;
+    fn tmk_window_end(s: *mut Session, w: Window, options: *const WindowOptions) -> c_int;
+    fn tmk_window_abandon(s: *mut Session, w: Window);
     fn tmk_edge_record(s: *mut Session, from: *const c_char, to: *const c_char, ns: u64) -> c_int;
 }
 
@@ -107,6 +124,135 @@ fn events_make(s: *mut Session) {
     }
 }
 
+/// Gives up its window unless that was ended before.
+struct Guard {
+    session: *mut Session,
+    window: Window,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        unsafe { tmk_window_abandon(self.session, self.window) };
+    }
+}
+
+fn window(s: *mut Session, name: &str) -> Window {
+    let mut w = Window { id: 0, opened_on: 0 };
+    assert_eq!(unsafe { tmk_window_start(s, c(name).as_ptr(), &mut w) }, 0);
+    assert_ne!(w.id, 0);
+    w
+}
+
+/// Panics through functions of C, for compilers that can (1.71).
+#[cfg(c_unwind)]
+mod through_c {
+    use super::{c, Session, Window, WindowOptions};
+    use std::ffi::{c_char, c_int, c_void};
+    use std::panic::{catch_unwind, AssertUnwindSafe};
+    use std::ptr::null_mut;
+
+    #[repr(C)]
+    struct Backend {
+        size: usize,
+        sync: Option<extern "C" fn(*mut c_void) -> c_int>,
+        flush: Option<extern "C" fn(*mut c_void) -> c_int>,
+        start: Option<extern "C" fn(*mut c_void, *mut u64) -> c_int>,
+        end: Option<extern "C" fn(*mut c_void, u64, *const WindowOptions, *mut c_void) -> c_int>,
+        abandon: Option<extern "C" fn(*mut c_void, u64)>,
+    }
+
+    #[repr(C)]
+    struct Profile {
+        session: *mut Session,
+        name: *const c_char,
+        backend: *const Backend,
+        device: *mut c_void,
+        options: WindowOptions,
+    }
+
+    type Body = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+    // What runs the program's own code: a panic goes through it.
+    extern "C-unwind" {
+        fn tmk_profile_with_tokens(
+            p: *const Profile,
+            body: Body,
+            arg: *mut c_void,
+            output: *mut *mut c_void,
+            duration: *mut c_void,
+            w: *mut Window,
+        ) -> c_int;
+    }
+
+    extern "C" fn device_start(device: *mut c_void, handle: *mut u64) -> c_int {
+        unsafe {
+            *handle = 5;
+            *device.cast::<u64>() = 0;
+        }
+        0
+    }
+
+    extern "C" fn device_abandon(device: *mut c_void, handle: u64) {
+        unsafe { *device.cast::<u64>() = handle };
+    }
+
+    unsafe extern "C-unwind" fn body_panics(_: *mut c_void) -> *mut c_void {
+        std::panic::panic_any(7u32)
+    }
+
+    /// A panic in a measured body abandons its window, and arrives here with its payload.
+    pub fn unwinds(s: *mut Session) {
+        let (name, mut device) = (c("unwound"), 1u64);
+        let backend = Backend {
+            size: std::mem::size_of::<Backend>(),
+            sync: None,
+            flush: None,
+            start: Some(device_start),
+            end: None,
+            abandon: Some(device_abandon),
+        };
+        let profile = Profile {
+            session: s,
+            name: name.as_ptr(),
+            backend: &backend,
+            device: (&mut device as *mut u64).cast(),
+            options: WindowOptions { flush: 0 },
+        };
+        let caught = catch_unwind(AssertUnwindSafe(|| unsafe {
+            tmk_profile_with_tokens(&profile, body_panics, null_mut(), null_mut(), null_mut(), null_mut())
+        }));
+        assert_eq!(caught.unwrap_err().downcast_ref::<u32>(), Some(&7));
+        assert_eq!(device, 5);
+    }
+}
+
+#[cfg(not(c_unwind))]
+mod through_c {
+    pub fn unwinds(s: *mut super::Session) {
+        unsafe { super::tmk_window_abandon(s, super::window(s, "unwound")) };
+    }
+}
+
+fn windows_make(s: *mut Session) {
+    let options = WindowOptions { flush: 1 };
+    unsafe {
+        assert_eq!(tmk_stream_enter(3), 0);
+        let outer = window(s, "outer");
+        tmk_stream_leave();
+        assert_eq!(outer.opened_on, 3);
+        std::panic::set_hook(Box::new(|_| {}));
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = Guard { session: s, window: window(s, "guarded") };
+            panic!("on purpose");
+        }));
+        assert!(caught.is_err());
+        assert_eq!(tmk_window_end(s, outer, &options), 0);
+        assert_eq!(tmk_window_end(s, outer, &options), -ENOENT);
+        through_c::unwinds(s);
+        let _ = std::panic::take_hook();
+    }
+}
+
 fn main() {
     let path = c(&std::env::args().nth(1).expect("usage: user FILE"));
     let entrypoint = c("M::f");
@@ -127,6 +273,7 @@ fn main() {
         assert_eq!(err, 0, "{:?}", CStr::from_ptr(tmk_last_error()));
         assert_eq!(tmk_enabled(), 1);
         events_make(s);
+        windows_make(s);
         assert_eq!(tmk_session_finish(s), 0);
         assert_eq!(tmk_enabled(), 0);
     }
