@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import rawfile as R  # noqa: E402
 from importer_tool import importer  # noqa: E402,F401
 
-OWN = {"start_ns", "pid", "tid", "end_tid", "stream", "truncated"}
+OWN = {"start_ns", "pid", "tid", "end_tid", "stream", "named", "truncated"}
 OWN_LINES = ("unfinished", "capture", "window")
 
 
@@ -308,9 +308,78 @@ def test_no_capture_no_output(convert, work, data, why):
     assert (work / "out.jsonl").read_text() == "old"
 
 
-def test_every_truncation(convert, work, tickmark):
+# --- windows
+
+
+def windowed(steps=6, **end):
+    """A whole capture whose windows nest, overlap, wait for a device, and are closed from another thread."""
+    raw = R.Capture().process().session().site(0x10, "s:0", "matmul", "x").name(0x30, "step").name(0x31, "layer")
+    for n in range(steps):
+        t, own = n * 1000 + 100, {"name": 0x30, "opened_on": 101}
+        named = {"name": 0x31, "window": 100 + n | R.WINDOW_NAMED, "opened_on": 2**64 - 1 - n % 2}
+        raw.window_start(window=n, **own, step=n, time=t)
+        raw.begin(token=n + 1, site=0x10, step=n, time=t + 10)
+        raw.window_start(**named, step=n, time=t + 20)
+        raw.end(token=n + 1, step=n, time=t + 100)
+        raw.thread(102).window_end(window=n, **own, how=R.W_CLOSED | R.HOW_FLUSH * (n % 2), time=t + 200).thread(101)
+        raw.window_end(**named, how=R.W_PENDING | R.HOW_DEVICE, time=t + 300)
+        raw.window_resolve(window=named["window"], opened_on=named["opened_on"], duration=7000 + n,
+                           time=t + 1500).tide(t + 400)
+    time = steps * 1000 + 2000
+    return raw.finish(time=time).tide(time).end_capture(**end)
+
+
+def windows(lines):
+    return [line for line in lines if "window" in line]
+
+
+def test_windows(convert, work, jsonl, tickmark, importer):  # noqa: F811
+    convert(windowed())
+    lines = jsonl(work / "out.jsonl")
+    steps = [w for w in windows(lines) if w["op"] == "step"]
+    layers = [w for w in windows(lines) if w["op"] == "layer"]
+    assert [w["window"]["duration_ns"] for w in steps] == [200] * 6
+    assert all(w["window"]["idle_ns"] == 110 and w["window"]["operations"] == 1 for w in steps)
+    assert all((w["tid"], w["end_tid"], w["stream"]) == (101, 102, 101) for w in steps)
+    assert [w["window"]["flush"] for w in steps] == [False, True] * 3
+    assert sorted(w["window"]["duration_ns"] for w in layers) == [7000 + n for n in range(6)]
+    assert {w["window"]["method"] for w in layers} == {"device"}
+    assert all(w["window"]["operations"] == 0 for w in layers)  # another stream's
+    assert lines[-1]["capture"]["windows"] == {"closed": 12, "abandoned": 0, "not_measured": 0, "failed": 0,
+                                               "open": 0}
+    tickmark("check", "out.jsonl", status=0)
+    verdict, = importer.verdicts([work / "out.jsonl"])
+    assert verdict["accepted"], verdict
+    convert(windowed(), "--strict")
+    assert not windows(jsonl(work / "out.jsonl"))
+
+
+def test_conf31_any_subset_of_records_gives_no_wrong_duration(convert, work, jsonl, tickmark):
+    """Lost records make windows unmeasured, open or absent; a duration that is there is the true one."""
+    rng = random.Random(48)
+    whole = windowed(40)
+    convert(whole)
+
+    def durations():
+        return {(w["window"]["id"], w["window"]["opened_on"], w["window"]["duration_ns"])
+                for w in windows(jsonl(work / "out.jsonl")) if "duration_ns" in w["window"]}
+
+    true, seen = durations(), 0
+    for _ in range(20):
+        part = R.Capture()
+        part.parts = [p for p in whole.parts
+                      if len(p) < R.REC.size or not 1 <= p[2] < R.MARKERS or rng.random() < 0.7]
+        convert(part, status=None)
+        assert durations() <= true
+        seen += len(durations())
+        tickmark("check", "out.jsonl", status=0)
+    assert seen > 20 * 20  # and it does not say nothing
+
+
+@pytest.mark.parametrize("capture", [R.simple, windowed])
+def test_every_truncation(capture, convert, work, tickmark):
     """Cut anywhere, a capture is refused; with --partial, what is left makes a file that is whole."""
-    good = R.simple().data()
+    good = capture(3).data()
     for size in list(range(R.HEADER.size, len(good), 24)) + [len(good) - 1]:
         (work / "out.jsonl").unlink(missing_ok=True)
         one_error_line(convert(good[:size], status=1))
@@ -348,10 +417,11 @@ def test_malformed_records_are_left_out_and_counted(convert, work, jsonl):
     assert operations(jsonl(work / "out.jsonl"))[0]["duration_ns"] == 100
 
 
-def test_random_damage_never_kills(convert, work, tickmark):
+@pytest.mark.parametrize("capture", [R.simple, windowed])
+def test_random_damage_never_kills(capture, convert, work, tickmark):
     """Random bytes anywhere behind the header: a file that is whole, or one line."""
     rng = random.Random(7)
-    good = R.simple(20).data()
+    good = capture(20).data()
     for _ in range(150):
         data = bytearray(good)
         for _ in range(rng.randrange(1, 20)):

@@ -244,6 +244,92 @@ static void capture_line(void **state)
 	free(text);
 }
 
+static void windows_feed(struct feed *f)
+{
+	struct feed_key on = { 7 | TMK_WINDOW_NAMED, UINT64_MAX }, own = { 8, 101 },
+			lost = { 9, 1 };
+
+	feed_process(f, A, 100, "job");
+	feed_session(f, A, 1);
+	feed_site(f, A, SITE, "static:1\nmatmul\n");
+	feed_name(f, A, NAME, "tok\x1b\xff\n");
+	feed_window_start(f, A, 1, NAME, on, 3, 100);
+	feed_op_begin_on(f, A, 1, 1, SITE, UINT64_MAX, 110);
+	feed_end(f, A, 1, 1 | TMK_TOKEN_NAMED, 0, 0, 130);
+	feed_window_start(f, A, 1, NAME, own, 3, 140);
+	feed_window_end(f, (struct feed_who){ 1, 100, 102 }, 1, NAME, own,
+			TMK_WINDOW_PENDING | TMK_HOW_DEVICE | TMK_HOW_FLUSH, 160);
+	feed_window_end(f, A, 1, NAME, on, TMK_WINDOW_CLOSED, 200);
+	feed_window_resolve(f, A, 1, own, 5000, TMK_WINDOW_CLOSED, 210);
+	feed_window_end(f, A, 1, NAME, lost, TMK_WINDOW_CLOSED, 220);
+}
+
+static void window_lines(void **state)
+{
+	struct run *r = run_new(in_dir("w.jsonl"), NULL);
+	char *text, *at;
+
+	(void)state;
+	windows_feed(r->f);
+	assert_int_equal(feed_capture_end(r->f, TMK_CAPTURE_DETACHED, 900), 0);
+	run_free(r);
+	file_check(in_dir("w.jsonl"));
+	text = file_read(in_dir("w.jsonl"), NULL);
+	at = strstr(text, "{\"kind\":\"operation\",\"event_id\":\"train-window");
+	assert_non_null(at);
+	*strstr(at, "{\"kind\":\"operation\",\"event_id\":\"capture") = '\0';
+	assert_string_equal(
+		at, "{\"kind\":\"operation\",\"event_id\":\"train-window-3-1\",\"op\":\"tok\\u001b"
+		    "\xef\xbf\xbd\",\"inputs\":[],\"step\":3,\"pid\":100,\"tid\":101,\"stream\":184"
+		    "46744073709551615,\"named\":true,\"window\":{\"id\":4503599627370503,\"opened_"
+		    "on\":18446744073709551615,\"start_ns\":100,\"end_ns\":200,\"duration_ns\":100,"
+		    "\"method\":\"system\",\"status\":\"closed\",\"depth\":0,\"overlaps\":0,\"flush"
+		    "\":false,\"operations\":1,\"idle_ns\":80}}\n"
+		    "{\"kind\":\"operation\",\"event_id\":\"train-window-3-2\",\"op\":\"tok\\u001b"
+		    "\xef\xbf\xbd\",\"inputs\":[],\"step\":3,\"pid\":100,\"tid\":101,\"stream\":101"
+		    ",\"end_tid\":102,\"window\":{\"id\":8,\"opened_on\":101,\"start_ns\":140,\"end"
+		    "_ns\":160,\"duration_ns\":5000,\"method\":\"device\",\"status\":\"closed\",\"d"
+		    "epth\":0,\"overlaps\":0,\"flush\":true,\"operations\":0,\"idle_ns\":20}}\n"
+		    "{\"kind\":\"operation\",\"event_id\":\"train-window-0-3\",\"op\":\"tok\\u001b"
+		    "\xef\xbf\xbd\",\"inputs\":[],\"step\":0,\"pid\":100,\"end_tid\":101,\"window\""
+		    ":{\"id\":9,\"opened_on\":1,\"end_ns\":220,\"method\":\"system\",\"status\":\"n"
+		    "ot_measured\",\"reason\":\"opened_before_capture\",\"flush\":false}}\n");
+	free(text);
+}
+
+/* A strict file is ProfileSession's, which knows no windows. */
+static void conf30_strict_has_no_windows(void **state)
+{
+	const struct tmk_runtime3_file_options strict = { .strict = true };
+	struct run *r = run_new(in_dir("w.jsonl"), &strict);
+	char *text;
+
+	(void)state;
+	windows_feed(r->f);
+	assert_int_equal(feed_capture_end(r->f, TMK_CAPTURE_DETACHED, 900), 0);
+	run_free(r);
+	assert_int_equal(file_check(in_dir("w.jsonl")).operations, 1);
+	text = file_read(in_dir("w.jsonl"), NULL);
+	assert_null(strstr(text, "window"));
+	free(text);
+}
+
+static void capture_line_counts_windows(void **state)
+{
+	struct run *r = run_new(in_dir("w.jsonl"), NULL);
+	char *text;
+
+	(void)state;
+	windows_feed(r->f);
+	assert_int_equal(feed_capture_end(r->f, TMK_CAPTURE_DETACHED, 900), 0);
+	run_free(r);
+	text = file_read(in_dir("w.jsonl"), NULL);
+	assert_non_null(strstr(text,
+			       "\"unfinished\":0,\"truncated\":0,\"windows\":{\"closed\":2,"
+			       "\"abandoned\":0,\"not_measured\":1,\"failed\":0,\"open\":0}"));
+	free(text);
+}
+
 /* Without an end record its counters are absent, not zero. */
 static void capture_line_of_a_capture_cut_short(void **state)
 {
@@ -756,6 +842,9 @@ int main(void)
 		TEST(conf30_strict_gives_profile_sessions_bytes),
 		TEST(conf29_own_fields_come_last),
 		TEST(capture_line),
+		TEST(window_lines),
+		TEST(conf30_strict_has_no_windows),
+		TEST(capture_line_counts_windows),
 		TEST(capture_line_of_a_capture_cut_short),
 		TEST(conf49_unfinished_line),
 		TEST(conf08_a_session_without_events),

@@ -133,6 +133,103 @@ static void the_table(void **state)
 	hasnt(r, "own cost");
 }
 
+enum { STEP = 0x100, LAYER = 0x200 };
+
+/* A window of thread A's own stream; `how` as a program gives it. */
+static void window(struct run *r, uint64_t name, uint64_t id, uint64_t start, uint64_t end,
+		   uint64_t how)
+{
+	struct feed_key key = { id, 101 };
+
+	feed_window_start(r->f, A, 1, name, key, 0, start);
+	feed_window_end(r->f, A, 1, name, key, how, end);
+}
+
+static void windows_and_streams(void **state)
+{
+	struct run *r = *state;
+	struct feed_key on = { 90 | TMK_WINDOW_NAMED, UINT64_MAX };
+
+	feed_site(r->f, A, 0x10, "s\nmatmul\n");
+	feed_site(r->f, A, 0x20, "s\nadd\n");
+	feed_name(r->f, A, STEP, "step\n");
+	feed_name(r->f, A, LAYER, "layer\n");
+	feed_window_start(r->f, A, 1, STEP, (struct feed_key){ 1, 101 }, 0, 1000000);
+	feed_begin(r->f, A, 1, 1, 0x10, 0, 1000000);
+	feed_end(r->f, A, 1, 1, 0, 0, 4000000);
+	feed_begin(r->f, A, 1, 2, 0x20, 0, 4000000);
+	feed_end(r->f, A, 1, 2, 0, 0, 5000000);
+	window(r, LAYER, 2, 6000000, 7000000, TMK_WINDOW_CLOSED);
+	feed_window_end(r->f, A, 1, STEP, (struct feed_key){ 1, 101 }, TMK_WINDOW_CLOSED, 9000000);
+	window(r, STEP, 3, 10000000, 12000000, TMK_WINDOW_ABANDONED);
+	window(r, STEP, 4, 13000000, 13000000, TMK_WINDOW_CLOSED);
+	window(r, STEP, 5, 14000000, 15000000, TMK_WINDOW_FAILED);
+	window(r, STEP, 6, 20000000, 21000000, TMK_WINDOW_PENDING | TMK_HOW_DEVICE);
+	feed_window_resolve(r->f, A, 1, (struct feed_key){ 6, 101 }, 77000000, TMK_WINDOW_CLOSED,
+			    22000000);
+	feed_window_start(r->f, A, 1, LAYER, on, 0, 30000000);
+	feed_capture_end(r->f, TMK_CAPTURE_STOPPED, 40000000);
+	assert_string_equal(squeezed(line_of(r, "window ")),
+			    "window count mean p50 p99 max abandoned unmeasured idle inside");
+	/* Durations of a device's clock are never mixed with the host's. */
+	assert_string_equal(squeezed(line_of(r, "step (device)")),
+			    "step (device) 1 77.0 ms 77.0 ms 77.0 ms 77.0 ms 0 0 100.0 % -");
+	/* Idle: 4 of 8 ms of the closed one, and all of 2 + 1 of those without a duration. */
+	assert_string_equal(
+		squeezed(line_of(r, "step  ")),
+		"step 1 8.00 ms 8.00 ms 8.00 ms 8.00 ms 1 2 63.6 % matmul 75 %, add 25 %");
+	assert_string_equal(squeezed(line_of(r, "layer")),
+			    "layer 1 1.00 ms 1.00 ms 1.00 ms 1.00 ms 0 0 100.0 % -");
+	assert_true(strstr(r->text, "\nstep (device)") < strstr(r->text, "\nstep  "));
+	assert_true(strstr(r->text, "\nstep  ") < strstr(r->text, "\nlayer"));
+	has(r, "18446744073709551615"); /* the named stream */
+	has(r, "; 2 operations, 7 windows");
+}
+
+static void no_windows_no_tables(void **state)
+{
+	struct run *r = *state;
+
+	feed_site(r->f, A, 0x10, "s\nmatmul\n");
+	op(r, 0x10, 1000);
+	feed_capture_end(r->f, TMK_CAPTURE_STOPPED, 10);
+	hasnt(r, "window");
+	hasnt(r, "stream");
+}
+
+static void hostile_names_of_windows(void **state)
+{
+	struct run *r = *state;
+
+	feed_name(r->f, A, STEP, "\x1b]0;owned\x07\xff\n");
+	window(r, STEP, 1, 10, 20, TMK_WINDOW_CLOSED);
+	window(r, STEP, 2, 30, 40, TMK_WINDOW_PENDING | TMK_HOW_DEVICE);
+	feed_capture_end(r->f, TMK_CAPTURE_STOPPED, 100);
+	for (size_t i = 0; i < r->len; i++)
+		assert_true((unsigned char)r->text[i] >= 0x20 || r->text[i] == '\n');
+	has(r, "\n?]0;owned??  ");
+}
+
+static void many_windows_and_streams(void **state)
+{
+	struct run *r = *state;
+	char name[32];
+
+	for (uint64_t i = 1; i <= 5000; i++) {
+		struct feed_key key = { i | TMK_WINDOW_NAMED, i };
+
+		snprintf(name, sizeof(name), "w%llu\n", (unsigned long long)i);
+		feed_name(r->f, A, 0x1000 * i, name);
+		feed_window_start(r->f, A, 1, 0x1000 * i, key, 0, 1000 * i);
+		feed_window_end(r->f, A, 1, 0x1000 * i, key, TMK_WINDOW_CLOSED, 1001 * i);
+	}
+	feed_capture_end(r->f, TMK_CAPTURE_STOPPED, 100000000);
+	assert_int_equal(r->f->finish.windows.closed, 5000);
+	has(r, "(others)");
+	has(r, " more");
+	assert_true(r->len < 20000); /* a screen or two, not a book */
+}
+
 static void nothing_at_all(void **state)
 {
 	struct run *r = *state;
@@ -273,6 +370,10 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(the_table),
+		TEST(windows_and_streams),
+		TEST(no_windows_no_tables),
+		TEST(hostile_names_of_windows),
+		TEST(many_windows_and_streams),
 		TEST(nothing_at_all),
 		TEST(hostile_names),
 		TEST(long_names_are_cut_for_the_screen),
