@@ -409,6 +409,19 @@ static void conf46_rule_operations(void **state)
 			    CAPTURE(",\"windows\":{\"open\":1}"));
 }
 
+/* Lines that came out of the order of time are held to what they say of themselves only. */
+static void late_records_excuse_claims_on_other_lines(void **state)
+{
+#define LATE(n) CAPTURE(",\"windows\":{\"closed\":1},\"unpaired\":{\"late\":" n "}")
+#define ORPHAN GOOD ",\"operations\":9,\"depth\":1,\"parent\":77"
+	(void)state;
+	assert_good(META WINDOW("1", ON_7, ORPHAN) LATE("3"));
+	assert_int_equal(broken(META WINDOW("1", ON_7, ORPHAN) LATE("0")), 2);
+	assert_int_equal(broken(META WINDOW("1", ON_7, ORPHAN) LATE("\"3\"")), 2);
+	assert_int_equal(broken(META WINDOW("1", ON_7, ORPHAN) CLOSED_1), 2);
+	assert_true(broken(META WINDOW("1", ON_7, BAD) LATE("3")) > 0);
+}
+
 static void conf46_an_end_on_the_edge_may_be_in_or_out(void **state)
 {
 #define EDGES OP("1", "7", "0", "100") OP("2", "7", "150", "10") OP("3", "7", "150", "50")
@@ -880,6 +893,7 @@ int main(void)
 		cmocka_unit_test(a_parent_may_be_any_window_of_its_id),
 		cmocka_unit_test(rule_depth),
 		cmocka_unit_test(conf46_rule_operations),
+		cmocka_unit_test(late_records_excuse_claims_on_other_lines),
 		cmocka_unit_test(conf46_an_end_on_the_edge_may_be_in_or_out),
 		cmocka_unit_test(conf46_ends_in_any_order_and_of_any_size),
 		cmocka_unit_test(conf40_rule_counts),

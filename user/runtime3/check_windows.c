@@ -31,6 +31,7 @@ struct windows_check {
 	uint64_t max_reports;
 	uint64_t violations;
 	uint64_t line; /* where complaints belong */
+	bool late;     /* the capture says that records came after their time was written */
 
 	struct tmk_json json;
 	struct tmk_record record;
@@ -239,7 +240,8 @@ static void window_judge(struct windows_check *wc, const struct line *line)
 		return;
 	wc->line = line->number;
 	wc->by_status[wc->claims.status]++;
-	if (!tmk_window_claims_judge(&wc->record, &wc->claims, complain_rule, wc))
+	/* With late records nobody knows any more what was open when a line was written. */
+	if (!tmk_window_claims_judge(&wc->record, &wc->claims, complain_rule, wc) || wc->late)
 		return;
 	parent_judge(wc);
 	operations_judge(wc);
@@ -321,6 +323,14 @@ static const char *capture_find(struct windows_check *wc, const char *data, cons
 	return line.text;
 }
 
+static bool late_records(const struct tmk_json_value *capture)
+{
+	struct tmk_json_value unpaired, late;
+
+	return member_get(capture, "unpaired", &unpaired) && member_get(&unpaired, "late", &late) &&
+	       late.type == TMK_JSON_UNSIGNED && tmk_json_u64(&late);
+}
+
 static int text_check(struct windows_check *wc, const char *data, const char *end, bool has_windows)
 {
 	struct tmk_json_value capture;
@@ -329,6 +339,7 @@ static int text_check(struct windows_check *wc, const char *data, const char *en
 
 	if (!last)
 		return 0;
+	wc->late = late_records(&capture);
 	err = has_windows ? lines_collect(wc, data, end) : 0;
 	if (err)
 		return err;

@@ -76,18 +76,20 @@ static void losses_count(struct counts *lost, const struct tmk_rec_end *end)
 	}
 }
 
-static void unpaired_count(struct counts *to, const struct tmk_unpaired *u, uint64_t no_session)
+/* `f`: what is not of one session. */
+static void unpaired_count(struct counts *to, const struct tmk_unpaired *u,
+			   const struct tmk_finish_view *f)
 {
 	count_add(to, "end_without_begin", u->end_without_begin);
 	count_add(to, "repeated_end", u->repeated_end);
 	count_add(to, "begin_reused", u->begin_reused);
 	count_add(to, "open_overflow", u->open_overflow);
-	if (no_session)
-		count_add(to, "no_session", no_session);
+	count_add_some(to, "no_session", f->unpaired.no_session);
 	count_add_some(to, "window_start_reused", u->window_start_reused);
 	count_add_some(to, "window_repeated_end", u->window_repeated_end);
 	count_add_some(to, "resolve_unknown", u->resolve_unknown);
 	count_add_some(to, "ended_after_flush", u->ended_after_flush);
+	count_add_some(to, "late", f->late);
 }
 
 /* None of them where the session had no window. */
@@ -141,7 +143,7 @@ void tmk_capture_line(struct tmk_buf *b, const struct tmk_finish_view *f, size_t
 	windows_count(&windows, &t->windows);
 	c.windows = windows.c;
 	c.n_windows = windows.n;
-	unpaired_count(&unpaired, &t->unpaired, f->unpaired.no_session);
+	unpaired_count(&unpaired, &t->unpaired, f);
 	c.hits = hits.c;
 	c.n_hits = hits.n;
 	c.delivered = delivered.c;
