@@ -44,6 +44,10 @@ $(B)/bench/empty_uprobe: tests/bench/empty_uprobe.c $(B)/bench/empty.skel.h $(CO
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -I$(@D) $< -o $@ $(CORE_OBJS) $(ALL_LDFLAGS) $(TRACER_LIBS)
 
+$(B)/bench/assemble: tests/bench/assemble.c $(CORE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $< -o $@ $(CORE_OBJS) $(ALL_LDFLAGS) $(TRACER_LIBS)
+
 .PHONY: bench bench-programs
 bench-programs: all $(BENCH_BINS)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures tickmark beside its peers, prints a table and writes BUILD/bench.json.
 
-    bench.py [--build DIR] [PART…]        parts: detached direct window loss convert assemble session
+    bench.py [--build DIR] [PART…]        parts: detached direct window assemble loss convert session
                                           memory
 
 Whatever is compared alternates within one run, and each figure is the median of its repeats: times on
@@ -285,6 +285,29 @@ def part_window(build, table):
               f"{window:.0f} / {pair:.0f} ns = {window / pair:.2f}", window / pair <= 1.2)
 
 
+# Windows, operations in each, streams, windows open at a time.
+ASSEMBLE = {"all": (1_000_000, 10, 1, 1), "streams": (200_000, 10, 10_000, 1), "open": (200_000, 10, 1, 10_000),
+            "both": (200_000, 10, 10_000, 10_000)}
+
+
+def part_assemble(build, table):
+    rates = {name: [] for name in ASSEMBLE}
+    for _ in range(FILE_ROUNDS):
+        for name, numbers in ASSEMBLE.items():
+            ops, ns = (int(x) for x in timed([build / "bench/assemble", *map(str, numbers)])[1].split())
+            rates[name].append(ops / ns * 1e9)
+    rate = {name: statistics.median(values) for name, values in rates.items()}
+    table.put(window_assemble_ops_per_s=round(rate["all"]))
+    table.row("assembling 1 M windows of 10 operations, on one core", ">= 2 M/s",
+              f"{rate['all'] / 1e6:.1f} M operations/s", rate["all"] >= 2e6)
+    for name, what in (("streams", "10,000 streams"), ("open", "10,000 windows open"),
+                       ("both", "10,000 windows open on as many streams")):
+        cost = rate["all"] / rate[name]
+        table.put(**{f"window_assemble_{name}_cost": round(cost, 3)})
+        # The same work an operation; what is beside that is that less of it lies in the caches.
+        table.row(f"an operation's cost with {what}, over one", "<= 1.50", f"{cost:.2f}", cost <= 1.5)
+
+
 def part_loss(build, table):
     out = build / "bench/loss.jsonl"
     with Target(build) as target:
@@ -412,7 +435,7 @@ def part_memory(build, table):
 
 
 PARTS = {"detached": part_detached, "direct": part_direct, "window": part_window,
-         "loss": part_loss, "convert": part_convert, "session": part_session, "memory": part_memory}
+         "assemble": part_assemble, "loss": part_loss, "convert": part_convert, "session": part_session, "memory": part_memory}
 
 
 def main():

@@ -182,13 +182,32 @@ const struct tmk_desc *tmk_intern_edge(const char *from, const char *to)
 	return edge ? edge : &cut_edge;
 }
 
+/*
+ * Names come again and again, mostly from the same addresses. What such an address named last is
+ * remembered, as a hint: the text has to be equal all the same.
+ */
+#define HINTS 64u
+
+static const struct tmk_desc *hints[HINTS]; /* atomic */
+
+static const struct tmk_desc **hint_of(const char *name)
+{
+	return &hints[((uintptr_t)name ^ (uintptr_t)name >> 6) % HINTS];
+}
+
 const struct tmk_desc *tmk_intern_name(const char *name)
 {
+	const struct tmk_desc **hint = hint_of(name), *desc;
 	union tmk_desc_draft draft;
-	const struct tmk_desc *desc;
 
+	desc = __atomic_load_n(hint, __ATOMIC_ACQUIRE);
+	if (desc && name && !desc->flags && !strcmp(desc->strings, name))
+		return desc;
 	tmk_desc_begin(&draft, TMK_DESC_NAME);
 	tmk_desc_add(&draft, name, 0, TMK_DESC_CUT_NAME);
 	desc = intern(&draft.desc, TMK_INTERN_MAX);
-	return desc ? desc : &cut_name;
+	if (!desc)
+		return &cut_name;
+	__atomic_store_n(hint, desc, __ATOMIC_RELEASE);
+	return desc;
 }

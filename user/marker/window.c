@@ -40,7 +40,7 @@ static struct tmk_window_table *table_get(struct tmk_session *s)
 	if (!made)
 		return NULL;
 	made->fork_depth = tmk_fork_depth();
-	made->table = tmk_window_table_new(TMK_WINDOWS_MAX);
+	made->table = tmk_window_table_new(TMK_WINDOWS_MAX, tmk_session_own_file(s) != NULL);
 	if (made->table && __atomic_compare_exchange_n(&s->windows, &there, made, false,
 						       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return made->table;
@@ -90,12 +90,12 @@ static int not_registered(struct tmk_window w)
 			      w.opened_on);
 }
 
-static int window_error(const struct tmk_window_entry *e, int err)
+static int window_error(const struct tmk_desc *desc, int err)
 {
 	struct tmk_str name = { "", 0 };
 	const char *advice = "the window is closed, and has no duration";
 
-	tmk_desc_strings(e->name, &name, 1);
+	tmk_desc_strings(desc, &name, 1);
 	if (err == -EOPNOTSUPP)
 		advice = UNSUPPORTED;
 	return tmk_error_note(err, advice, "window '%.*s'", (int)name.len, name.data);
@@ -142,72 +142,63 @@ void tmk_backend_abandon(const struct tmk_window_way *way)
 
 static struct tmk_window_way way_of(const struct tmk_window_entry *e)
 {
-	return (struct tmk_window_way){ e->backend, e->device, e->handle };
+	return (struct tmk_window_way){ e->start.backend, e->start.device, e->start.handle };
 }
 
 /* --- opening */
 
-static void start_mark(const struct tmk_session *s, const struct tmk_window_entry *e)
+static void start_mark(const struct tmk_session *s, const struct tmk_window_opened *w)
 {
 	if (!tmk_switch_traced())
 		return;
 	tmk_desc_touch(s->desc);
-	tmk_desc_touch(e->name);
-	tmk_mark_window_start(s->id, (uintptr_t)s->desc, (uintptr_t)e->name, e->token.id,
-			      e->token.opened_on, e->step);
+	tmk_desc_touch(w->name);
+	tmk_mark_window_start(s->id, (uintptr_t)s->desc, (uintptr_t)w->name, w->token.id,
+			      w->token.opened_on, w->step);
 }
 
-static void end_mark(const struct tmk_session *s, const struct tmk_window_entry *e, uint64_t how)
+static void end_mark(const struct tmk_session *s, const struct tmk_desc *name, struct tmk_window w,
+		     uint64_t how)
 {
 	if (!tmk_switch_traced())
 		return;
 	tmk_desc_touch(s->desc);
-	tmk_desc_touch(e->name);
-	tmk_mark_window_end(s->id, (uintptr_t)s->desc, (uintptr_t)e->name, e->token.id,
-			    e->token.opened_on, how);
+	tmk_desc_touch(name);
+	tmk_mark_window_end(s->id, (uintptr_t)s->desc, (uintptr_t)name, w.id, w.opened_on, how);
 }
 
-static void overflow_handle(struct tmk_session *s, struct tmk_window_table *t);
-
-static struct tmk_window_entry *entry_new(struct tmk_session *s, const struct tmk_window_way *way,
-					  const char *name)
-{
-	struct tmk_window_entry *e = calloc(1, sizeof(*e));
-
-	if (!e)
-		return NULL;
-	e->stream = stream_here();
-	e->token.id = window_id_next(e->stream.named);
-	e->token.opened_on = e->stream.number;
-	e->name = tmk_intern_name(name);
-	e->n = __atomic_add_fetch(&s->last_window, 1, __ATOMIC_RELAXED);
-	e->step = tmk_session_step(s);
-	e->tid = tmk_thread_id();
-	e->backend = way->backend;
-	e->device = way->device;
-	e->handle = way->handle;
-	return e;
-}
+static void overflow_handle(struct tmk_session *s, struct tmk_window_table *t,
+			    struct tmk_window added);
 
 int tmk_window_open(struct tmk_session *s, const struct tmk_window_way *way, const char *name,
 		    struct tmk_window *w)
 {
 	struct tmk_window_table *t = table_get(s);
-	struct tmk_window_entry *e = t ? entry_new(s, way, name) : NULL;
-	struct tmk_window token;
+	struct tmk_window_opened start = {
+		.name = tmk_intern_name(name),
+		.step = tmk_session_step(s),
+		.tid = tmk_thread_id(),
+		.stream = stream_here(),
+		.backend = way->backend,
+		.device = way->device,
+		.handle = way->handle,
+	};
 
 	*w = (struct tmk_window){ 0, 0 };
-	if (!e)
+	if (!t)
 		return -ENOMEM;
-	start_mark(s, e);
-	token = e->token; /* once it is in the table, somebody may close it by a guess */
-	if (tmk_window_table_add(t, e, tmk_session_file_now())) {
-		end_mark(s, e, TMK_WINDOW_ABANDONED);
-		free(e);
+	start.token.id = window_id_next(start.stream.named);
+	start.token.opened_on = start.stream.number;
+	if (tmk_session_own_file(s)) /* who else would number them */
+		start.n = __atomic_add_fetch(&s->last_window, 1, __ATOMIC_RELAXED);
+	start_mark(s, &start);
+	start.time = tmk_session_file_now();
+	if (tmk_window_table_add(t, &start)) {
+		end_mark(s, start.name, start.token, TMK_WINDOW_ABANDONED);
 		return -ENOMEM;
 	}
-	*w = token;
-	overflow_handle(s, t);
+	*w = start.token;
+	overflow_handle(s, t, start.token);
 	return 0;
 }
 
@@ -256,13 +247,13 @@ struct ending {
 	struct tmk_duration duration;
 };
 
-static uint64_t how_of(const struct tmk_window_entry *e, const struct ending *end)
+static uint64_t how_of(const struct ending *end, const struct tmk_backend *backend)
 {
 	uint64_t how = end->outcome;
 
 	if (end->flush)
 		how |= TMK_HOW_FLUSH;
-	if (e->backend)
+	if (backend)
 		how |= TMK_HOW_DEVICE;
 	if (end->outcome == TMK_WINDOW_FAILED)
 		how |= (uint64_t)(-end->err & 0xffff) << TMK_HOW_ERROR_SHIFT;
@@ -299,20 +290,20 @@ static void line_fill(struct tmk_window_entry *e, const struct tmk_window_found 
 	struct tmk_r3_window *line = &e->line;
 
 	*line = (struct tmk_r3_window){
-		.n = e->n,
-		.step = e->step,
-		.id = e->token.id,
-		.opened_on = e->token.opened_on,
-		.tid = e->tid,
+		.n = e->start.n,
+		.step = e->start.step,
+		.id = e->start.token.id,
+		.opened_on = e->start.token.opened_on,
+		.tid = e->start.tid,
 		.end_tid = tmk_thread_id(),
-		.stream = e->stream.number,
+		.stream = e->start.stream.number,
 		.has_stream = true,
-		.named = e->stream.named,
+		.named = e->start.stream.named,
 		.has_start = true,
 		.has_end = true,
 		.start_ns = found->start_ns,
 		.end_ns = found->end_ns,
-		.device = e->backend != NULL,
+		.device = e->start.backend != NULL,
 		.flush = flush,
 		.has_place = true,
 		.depth = found->inside.depth,
@@ -323,9 +314,9 @@ static void line_fill(struct tmk_window_entry *e, const struct tmk_window_found 
 		.has_idle = true,
 		.operations = found->inside.operations,
 		.idle_ns = found->inside.idle_ns,
-		.cut = e->name->flags & TMK_DESC_CUT_NAME,
+		.cut = e->start.name->flags & TMK_DESC_CUT_NAME,
 	};
-	tmk_desc_strings(e->name, &line->name, 1);
+	tmk_desc_strings(e->start.name, &line->name, 1);
 }
 
 static void line_write(struct tmk_session *s, struct tmk_window_entry *e)
@@ -344,7 +335,7 @@ static void ending_decide(const struct tmk_window_entry *e, const struct tmk_win
 
 	if (found->failed)
 		err = found->failed;
-	if (!e->backend)
+	if (!e->start.backend)
 		end->duration = (struct tmk_duration){
 			.state = TMK_DURATION_MEASURED,
 			.method = TMK_METHOD_SYSTEM,
@@ -362,7 +353,7 @@ static void ending_decide(const struct tmk_window_entry *e, const struct tmk_win
 		end->outcome = TMK_WINDOW_CLOSED;
 	} else {
 		end->outcome = TMK_WINDOW_NOT_MEASURED;
-		end->reason = e->backend ? "backend" : "no_time";
+		end->reason = e->start.backend ? "backend" : "no_time";
 		end->duration.state = TMK_DURATION_NOT_MEASURED;
 	}
 }
@@ -387,7 +378,7 @@ static void pending_finish(struct tmk_session *s, struct tmk_window_entry *e, st
 	struct tmk_window_found none = { 0 };
 
 	ending_decide(e, &none, end->err, end);
-	resolve_mark(s, e->token, end);
+	resolve_mark(s, e->start.token, end);
 	line_result(&e->line, end);
 	line_write(s, e);
 	if (e->pending)
@@ -402,14 +393,14 @@ static void pending_finish(struct tmk_session *s, struct tmk_window_entry *e, st
 static void closed_finish(struct tmk_session *s, struct tmk_window_table *t,
 			  struct tmk_window_entry *e, struct ending *end)
 {
-	bool device_result = e->backend && end->outcome == TMK_WINDOW_CLOSED;
+	bool device_result = e->start.backend && end->outcome == TMK_WINDOW_CLOSED;
 	struct ending marked = *end;
 
 	if (device_result)
 		marked.outcome = TMK_WINDOW_PENDING;
-	end_mark(s, e, how_of(e, &marked));
+	end_mark(s, e->start.name, e->start.token, how_of(&marked, e->start.backend));
 	if (device_result)
-		resolve_mark(s, e->token, end);
+		resolve_mark(s, e->start.token, end);
 	if (end->outcome == TMK_WINDOW_PENDING) {
 		struct ending late = { 0 };
 
@@ -426,25 +417,48 @@ static void closed_finish(struct tmk_session *s, struct tmk_window_table *t,
 }
 
 /* The error that an ending is to whoever asked for it. */
-static int ending_error(const struct tmk_window_entry *e, const struct ending *end)
+static int ending_error(const struct tmk_desc *name, const struct ending *end)
 {
 	if (end->outcome == TMK_WINDOW_FAILED)
-		return window_error(e, end->err);
-	return end->outcome == TMK_WINDOW_NOT_MEASURED ? window_error(e, -ENODATA) : 0;
+		return window_error(name, end->err);
+	return end->outcome == TMK_WINDOW_NOT_MEASURED ? window_error(name, -ENODATA) : 0;
+}
+
+/*
+ * The short way, of a window that only a tracer watches: the tracer's clock measures it, and its mark is
+ * all there is to do. False: it is to be closed the long way.
+ */
+static bool close_marked(struct tmk_session *s, struct tmk_window_table *t, struct tmk_window w,
+			 const struct tmk_window_options *options, int *err)
+{
+	struct ending end = { .outcome = TMK_WINDOW_CLOSED, .flush = options && options->flush };
+	const struct tmk_desc *name;
+
+	if (!tmk_window_table_drop(t, w, &name, &end.err))
+		return false;
+	if (end.err)
+		end.outcome = TMK_WINDOW_FAILED;
+	end_mark(s, name, w, how_of(&end, NULL));
+	*err = ending_error(name, &end);
+	return true;
 }
 
 int tmk_window_close(struct tmk_session *s, struct tmk_window w,
 		     const struct tmk_window_options *options, int sync_err, struct tmk_duration *d)
 {
 	const struct tmk_window_options none = { 0 };
-	uint64_t now = tmk_session_file_now();
 	struct tmk_window_table *t = table_find(s);
-	struct tmk_window_entry *e = t ? tmk_window_table_take(t, w) : NULL;
+	struct tmk_window_entry *e;
 	struct ending end = { 0 };
 	struct tmk_window_found found;
 	struct tmk_window_way way;
 	int err = sync_err;
+	uint64_t now;
 
+	if (t && !d && !err && close_marked(s, t, w, options, &err))
+		return err;
+	now = tmk_session_file_now();
+	e = t ? tmk_window_table_take(t, w) : NULL;
 	if (d)
 		tmk_duration_set(d, &end.duration);
 	if (!e)
@@ -462,7 +476,7 @@ int tmk_window_close(struct tmk_session *s, struct tmk_window w,
 	e->pending = end.outcome == TMK_WINDOW_PENDING ? d : NULL;
 	if (d)
 		tmk_duration_set(d, &end.duration);
-	err = ending_error(e, &end);
+	err = ending_error(e->start.name, &end);
 	closed_finish(s, t, e, &end);
 	return err;
 }
@@ -494,11 +508,12 @@ static void pending_give_up(struct tmk_session *s, struct tmk_window_entry *e)
 	free(e);
 }
 
-static void overflow_handle(struct tmk_session *s, struct tmk_window_table *t)
+static void overflow_handle(struct tmk_session *s, struct tmk_window_table *t,
+			    struct tmk_window added)
 {
 	struct tmk_window_entry *e;
 
-	while ((e = tmk_window_table_overflow(t))) {
+	while ((e = tmk_window_table_overflow(t, added))) {
 		if (e->state == TMK_ENTRY_PENDING)
 			pending_give_up(s, e);
 		else

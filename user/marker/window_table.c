@@ -15,24 +15,29 @@
 
 #define SHARDS 16u /* power of two */
 
+#define SPARE 32u /* entries that a shard keeps for its next windows */
+
 struct shard {
 	pthread_mutex_t lock;
-	struct tmk_streams streams;
-	struct tmk_index index; /* by token */
+	struct tmk_streams streams; /* only of a table that says what lies inside */
+	struct tmk_index index;	    /* by token */
 	struct tmk_window_entry **slots;
 	uint32_t *free_slots;
 	uint32_t n_slots, n_free, cap;
+	uint32_t n; /* entries; atomic, written under the lock */
 	struct tmk_window_entry *oldest, *newest;
+	struct tmk_window_entry *spare; /* linked by `newer` */
+	uint32_t n_spare;
 } __attribute__((aligned(64)));
 
 struct tmk_window_table {
 	struct tmk_seed seed;
+	bool inside;
 	uint32_t n_max;
-	uint32_t n; /* atomic */
 	struct shard shards[SHARDS];
 };
 
-struct tmk_window_table *tmk_window_table_new(uint32_t n_max)
+struct tmk_window_table *tmk_window_table_new(uint32_t n_max, bool inside)
 {
 	struct tmk_window_table *t = aligned_alloc(__alignof__(*t), sizeof(*t));
 
@@ -40,12 +45,21 @@ struct tmk_window_table *tmk_window_table_new(uint32_t n_max)
 		return NULL;
 	memset(t, 0, sizeof(*t));
 	tmk_seed_init(&t->seed);
+	t->inside = inside;
 	t->n_max = n_max;
 	for (unsigned int i = 0; i < SHARDS; i++) {
 		pthread_mutex_init(&t->shards[i].lock, NULL);
 		tmk_streams_init(&t->shards[i].streams, &t->seed, false);
 	}
 	return t;
+}
+
+static void entries_free(struct tmk_window_entry *e)
+{
+	for (struct tmk_window_entry *next; e; e = next) {
+		next = e->newer;
+		free(e);
+	}
 }
 
 void tmk_window_table_free(struct tmk_window_table *t)
@@ -57,10 +71,8 @@ void tmk_window_table_free(struct tmk_window_table *t)
 
 		/* Before the windows, which its streams refer to. */
 		tmk_streams_free(&s->streams);
-		for (struct tmk_window_entry *e = s->oldest, *next; e; e = next) {
-			next = e->newer;
-			free(e);
-		}
+		entries_free(s->oldest);
+		entries_free(s->spare);
 		tmk_index_free(&s->index);
 		free(s->slots);
 		free(s->free_slots);
@@ -133,7 +145,7 @@ static struct tmk_window_entry *entry_find(struct tmk_window_table *t, struct sh
 	{
 		struct tmk_window_entry *e = s->slots[slot];
 
-		if (e->token.id == w.id && e->token.opened_on == w.opened_on)
+		if (e->start.token.id == w.id && e->start.token.opened_on == w.opened_on)
 			return e;
 	}
 	return NULL;
@@ -167,7 +179,7 @@ static int entry_insert(struct tmk_window_table *t, struct shard *s, struct tmk_
 	if (err)
 		return err;
 	slot = s->n_free ? s->free_slots[s->n_free - 1] : s->n_slots;
-	err = tmk_index_insert(&s->index, token_hash(t, e->token), slot);
+	err = tmk_index_insert(&s->index, token_hash(t, e->start.token), slot);
 	if (err)
 		return err;
 	if (s->n_free)
@@ -183,7 +195,7 @@ static int entry_insert(struct tmk_window_table *t, struct shard *s, struct tmk_
 	else
 		s->oldest = e;
 	s->newest = e;
-	__atomic_add_fetch(&t->n, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->n, s->n + 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -191,7 +203,7 @@ static void entry_remove(struct tmk_window_table *t, struct shard *s, struct tmk
 {
 	uint32_t pos, slot;
 
-	TMK_INDEX_FOR_EACH(&s->index, token_hash(t, e->token), pos, slot)
+	TMK_INDEX_FOR_EACH(&s->index, token_hash(t, e->start.token), pos, slot)
 	{
 		if (slot == e->slot) {
 			tmk_index_remove(&s->index, pos);
@@ -207,24 +219,79 @@ static void entry_remove(struct tmk_window_table *t, struct shard *s, struct tmk
 		e->newer->older = e->older;
 	else
 		s->newest = e->older;
-	__atomic_sub_fetch(&t->n, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->n, s->n - 1, __ATOMIC_RELAXED);
 }
 
 /* --- windows */
 
-int tmk_window_table_add(struct tmk_window_table *t, struct tmk_window_entry *e, uint64_t time)
+static struct tmk_window_entry *entry_new(const struct tmk_window_table *t, struct shard *s,
+					  const struct tmk_window_opened *start)
 {
-	struct shard *s = shard_lock_of(t, e->token);
-	int err = entry_insert(t, s, e);
+	struct tmk_window_entry *e = s->spare;
 
-	if (!err) {
-		err = tmk_streams_window_start(&s->streams, &e->stream, &e->inside, &time);
+	if (e) {
+		s->spare = e->newer;
+		s->n_spare--;
+	} else {
+		e = malloc(sizeof(*e));
+		if (!e)
+			return NULL;
+	}
+	if (t->inside)
+		memset(&e->inside, 0, sizeof(e->inside));
+	e->start = *start;
+	e->state = TMK_ENTRY_OPEN;
+	e->failed = 0;
+	e->closed = e->resolved = false;
+	e->pending = NULL;
+	return e;
+}
+
+static void entry_recycle(struct shard *s, struct tmk_window_entry *e)
+{
+	if (s->n_spare == SPARE) {
+		free(e);
+		return;
+	}
+	e->newer = s->spare;
+	s->spare = e;
+	s->n_spare++;
+}
+
+int tmk_window_table_add(struct tmk_window_table *t, const struct tmk_window_opened *start)
+{
+	struct shard *s = shard_lock_of(t, start->token);
+	struct tmk_window_entry *e = entry_new(t, s, start);
+	uint64_t time = start->time;
+	int err = e ? entry_insert(t, s, e) : -ENOMEM;
+
+	if (!err && t->inside) {
+		err = tmk_streams_window_start(&s->streams, &start->stream, &e->inside, &time);
 		if (err)
 			entry_remove(t, s, e);
 	}
-	e->state = TMK_ENTRY_OPEN;
+	if (err)
+		free(e);
 	shard_unlock(s);
 	return err;
+}
+
+bool tmk_window_table_drop(struct tmk_window_table *t, struct tmk_window w,
+			   const struct tmk_desc **name, int *failed)
+{
+	struct shard *s = t->inside ? NULL : shard_lock_of(t, w);
+	struct tmk_window_entry *e = s ? entry_find(t, s, w) : NULL;
+	bool mine = e && e->state == TMK_ENTRY_OPEN && !e->start.backend;
+
+	if (mine) {
+		*name = e->start.name;
+		*failed = e->failed;
+		entry_remove(t, s, e);
+		entry_recycle(s, e);
+	}
+	if (s)
+		shard_unlock(s);
+	return mine;
 }
 
 struct tmk_window_entry *tmk_window_table_take(struct tmk_window_table *t, struct tmk_window w)
@@ -243,13 +310,18 @@ struct tmk_window_entry *tmk_window_table_take(struct tmk_window_table *t, struc
 void tmk_window_table_close(struct tmk_window_table *t, struct tmk_window_entry *e, uint64_t time,
 			    bool flush, struct tmk_window_found *found)
 {
-	struct shard *s = shard_lock_of(t, e->token);
+	struct shard *s = shard_lock_of(t, e->start.token);
 	const struct tmk_stream_window *parent;
 
-	found->start_ns = e->inside.start_ns;
-	tmk_streams_window_end(&s->streams, &e->inside, &time, flush, &found->inside);
+	memset(&found->inside, 0, sizeof(found->inside));
+	found->start_ns = e->start.time;
+	if (t->inside) {
+		found->start_ns = e->inside.start_ns;
+		tmk_streams_window_end(&s->streams, &e->inside, &time, flush, &found->inside);
+	}
+	e->closed = true;
 	parent = found->inside.parent;
-	found->parent_id = parent ? ((const struct tmk_window_entry *)parent)->token.id : 0;
+	found->parent_id = parent ? ((const struct tmk_window_entry *)parent)->start.token.id : 0;
 	found->end_ns = time;
 	found->failed = e->failed;
 	shard_unlock(s);
@@ -258,7 +330,7 @@ void tmk_window_table_close(struct tmk_window_table *t, struct tmk_window_entry 
 bool tmk_window_table_release(struct tmk_window_table *t, struct tmk_window_entry *e,
 			      struct tmk_duration *result)
 {
-	struct shard *s = shard_lock_of(t, e->token);
+	struct shard *s = shard_lock_of(t, e->start.token);
 	bool wait = result && !e->resolved;
 
 	if (wait) {
@@ -283,7 +355,7 @@ int tmk_window_table_resolve(struct tmk_window_table *t, struct tmk_window w,
 	if (e && e->state == TMK_ENTRY_PENDING) {
 		entry_remove(t, s, e);
 		*out = e;
-	} else if (e && e->state == TMK_ENTRY_CLOSING && e->backend && !e->resolved) {
+	} else if (e && e->state == TMK_ENTRY_CLOSING && e->start.backend && !e->resolved) {
 		e->resolved = true;
 		e->result = *result;
 	} else {
@@ -293,15 +365,18 @@ int tmk_window_table_resolve(struct tmk_window_table *t, struct tmk_window w,
 	return err;
 }
 
+static bool stream_equal(const struct tmk_stream_id *a, const struct tmk_stream_id *b)
+{
+	return a->number == b->number && a->named == b->named;
+}
+
 void tmk_window_table_fail_stream(struct tmk_window_table *t, const struct tmk_stream_id *id,
 				  int err)
 {
 	struct shard *s = shard_lock(t, id->number, id->named);
 
-	for (struct tmk_stream_window *w = tmk_streams_windows(&s->streams, id); w; w = w->next) {
-		struct tmk_window_entry *e = (struct tmk_window_entry *)w;
-
-		if (!e->failed)
+	for (struct tmk_window_entry *e = s->oldest; e; e = e->newer) {
+		if (!e->closed && !e->failed && stream_equal(&e->start.stream, id))
 			e->failed = err;
 	}
 	shard_unlock(s);
@@ -314,7 +389,7 @@ int tmk_window_table_fail(struct tmk_window_table *t, struct tmk_window w, int e
 	struct tmk_stream_id id = { 0 };
 
 	if (e && e->state == TMK_ENTRY_OPEN)
-		id = e->stream;
+		id = e->start.stream;
 	else
 		e = NULL;
 	shard_unlock(s);
@@ -327,7 +402,7 @@ int tmk_window_table_fail(struct tmk_window_table *t, struct tmk_window w, int e
 /* --- the oldest and the newest of all */
 
 /*
- * The shard whose first entry that nobody is closing came first, or last: by the session's count. Others
+ * The shard whose first entry that nobody is closing came first, or last. Others
  * may be faster; the caller looks again under the lock.
  */
 static struct tmk_window_entry *end_find(struct shard *s, bool newest)
@@ -343,16 +418,17 @@ static struct tmk_window_entry *end_take(struct tmk_window_table *t, bool newest
 {
 	struct tmk_window_entry *e = NULL;
 	struct shard *best = NULL;
-	uint64_t best_n = 0;
+	uint64_t best_time = 0;
 
 	for (unsigned int i = 0; i < SHARDS; i++) {
 		struct shard *s = &t->shards[i];
 
 		pthread_mutex_lock(&s->lock);
 		e = end_find(s, newest);
-		if (e && (!best || (newest ? e->n > best_n : e->n < best_n))) {
+		if (e &&
+		    (!best || (newest ? e->start.time > best_time : e->start.time < best_time))) {
 			best = s;
-			best_n = e->n;
+			best_time = e->start.time;
 		}
 		shard_unlock(s);
 	}
@@ -368,11 +444,17 @@ static struct tmk_window_entry *end_take(struct tmk_window_table *t, bool newest
 	return e;
 }
 
-struct tmk_window_entry *tmk_window_table_overflow(struct tmk_window_table *t)
+struct tmk_window_entry *tmk_window_table_overflow(struct tmk_window_table *t, struct tmk_window w)
 {
-	if (__atomic_load_n(&t->n, __ATOMIC_RELAXED) <= t->n_max)
+	const struct shard *s = shard_of(t, w.opened_on, w.id & TMK_WINDOW_NAMED);
+	uint32_t n = 0;
+
+	/* Where all have less than their share, so have all together. */
+	if (__atomic_load_n(&s->n, __ATOMIC_RELAXED) <= t->n_max / SHARDS)
 		return NULL;
-	return end_take(t, false);
+	for (unsigned int i = 0; i < SHARDS; i++)
+		n += __atomic_load_n(&t->shards[i].n, __ATOMIC_RELAXED);
+	return n > t->n_max ? end_take(t, false) : NULL;
 }
 
 struct tmk_window_entry *tmk_window_table_take_newest(struct tmk_window_table *t)

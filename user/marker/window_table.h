@@ -19,19 +19,26 @@ enum tmk_entry_state {
 	TMK_ENTRY_PENDING,
 };
 
-struct tmk_window_entry {
-	struct tmk_stream_window inside; /* first: parents are found by it */
+/* What is known of a window when it opens. */
+struct tmk_window_opened {
 	struct tmk_window token;
 	const struct tmk_desc *name;
 	uint64_t n, step;
+	uint64_t time; /* ns, by the clock of the session's file */
 	uint32_t tid;
 	struct tmk_stream_id stream;
 	const struct tmk_backend *backend; /* NULL: the host's clock alone */
 	void *device;
 	uint64_t handle;
+};
+
+struct tmk_window_entry {
+	struct tmk_stream_window inside; /* first: parents are found by it */
+	struct tmk_window_opened start;
 
 	/* Under the lock. */
 	enum tmk_entry_state state;
+	bool closed;		    /* on its stream; its closer may still be at work */
 	int failed;		    /* a recorded failure, negative errno */
 	bool resolved;		    /* CLOSING: the result was faster than the backend's return */
 	struct tmk_duration result; /* likewise */
@@ -45,8 +52,11 @@ struct tmk_window_entry {
 
 struct tmk_window_table;
 
-/* `n_max`: how many entries it keeps. NULL without memory. */
-struct tmk_window_table *tmk_window_table_new(uint32_t n_max);
+/*
+ * `n_max`: how many entries it keeps. `inside`: it is to say what lay in a window; costs most of the time
+ * that a window takes. NULL without memory.
+ */
+struct tmk_window_table *tmk_window_table_new(uint32_t n_max, bool inside);
 
 /* Entries that are still there are freed as they are; see tmk_window_table_take_newest(). */
 void tmk_window_table_free(struct tmk_window_table *t);
@@ -60,17 +70,28 @@ bool tmk_window_table_op_end(struct tmk_window_table *t, const struct tmk_stream
 
 /* --- windows */
 
-/* Enters an open window: the table's from then on. Returns 0 or -ENOMEM: it is still the caller's. */
-int tmk_window_table_add(struct tmk_window_table *t, struct tmk_window_entry *e, uint64_t time);
+/* Enters an open window. Returns 0 or -ENOMEM. */
+int tmk_window_table_add(struct tmk_window_table *t, const struct tmk_window_opened *start);
 
-/* The oldest of all where there are more than n_max, to be given up; NULL where not. CLOSING or taken out. */
-struct tmk_window_entry *tmk_window_table_overflow(struct tmk_window_table *t);
+/*
+ * After `w` was added: the oldest of all where there are more than n_max, to be given up; NULL where not.
+ * CLOSING or taken out.
+ */
+struct tmk_window_entry *tmk_window_table_overflow(struct tmk_window_table *t, struct tmk_window w);
 
 /*
  * The open window `w`, for its closer alone: CLOSING, and so registered no more. NULL where it is not
  * open. tmk_window_table_close() is due.
  */
 struct tmk_window_entry *tmk_window_table_take(struct tmk_window_table *t, struct tmk_window w);
+
+/*
+ * Closes a window and lets it go, all at once, where nothing is left to do but to mark its end: it is
+ * measured by the host's clock alone, and the table does not say what lay inside. False where it is not
+ * open, or not of this kind: nothing was done.
+ */
+bool tmk_window_table_drop(struct tmk_window_table *t, struct tmk_window w,
+			   const struct tmk_desc **name, int *failed);
 
 /* What was found when a window was closed. */
 struct tmk_window_found {
