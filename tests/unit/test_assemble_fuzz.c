@@ -88,8 +88,8 @@ static size_t record_random(char *to, uint64_t now)
 
 	memset(&r, 0, sizeof(r));
 	if (dice < 150) {
-		h = feed_head(below(2) ? TMK_REC_WINDOW_START : TMK_REC_WINDOW_END, sizeof(r.window),
-			      w, time);
+		h = feed_head(below(2) ? TMK_REC_WINDOW_START : TMK_REC_WINDOW_END,
+			      sizeof(r.window), w, time);
 		r.h = h;
 		r.window.session_id = 1 + some(5);
 		r.window.name = 0x1000 + some(16);

@@ -73,20 +73,20 @@ static char *session_finish(struct tmk_session *s)
 	return text;
 }
 
-/* How many lines hold all of these, up to a NULL. */
-static size_t lines_with(const char *text, ...)
+/* How many lines hold all of these. */
+#define lines_with(text, ...) lines_with_all(text, (const char *const[]){ __VA_ARGS__, NULL })
+
+static size_t lines_with_all(const char *text, const char *const *parts)
 {
+	const char *line = text, *stop = text + strlen(text), *end;
 	size_t n = 0;
 
-	for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+	for (; line < stop && (end = memchr(line, '\n', (size_t)(stop - line))); line = end + 1) {
 		bool all = true;
-		const char *part;
-		va_list parts;
 
-		va_start(parts, text);
-		while (all && (part = va_arg(parts, const char *)))
-			all = memmem(line, (size_t)(end - line), part, strlen(part)) != NULL;
-		va_end(parts);
+		for (size_t i = 0; all && parts[i]; i++)
+			all = memmem(line, (size_t)(end - line), parts[i], strlen(parts[i])) !=
+			      NULL;
 		n += all;
 	}
 	return n;
@@ -265,8 +265,8 @@ static void burn_inner_is_within_outer(void **state)
 	assert_int_equal(measured(&d), 80);
 	assert_int_equal(device.sync_calls, 0); /* conf36: nobody waited for it */
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"inner\"", "\"depth\":1", "\"parent\":", NULL), 1);
-	assert_int_equal(lines_with(text, "\"outer\"", "\"depth\":0", NULL), 1);
+	assert_int_equal(lines_with(text, "\"inner\"", "\"depth\":1", "\"parent\":"), 1);
+	assert_int_equal(lines_with(text, "\"outer\"", "\"depth\":0"), 1);
 	free(text);
 }
 
@@ -311,8 +311,8 @@ static void burn_flush_moves_the_queue_into_its_window(void **state)
 	assert_int_equal(device.flushes, 1);
 	assert_int_equal(measured(&flushed_d), 1000);
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"flushed\"", "\"flush\":true", NULL), 1);
-	assert_int_equal(lines_with(text, "\"lazy\"", "\"flush\":true", NULL), 0);
+	assert_int_equal(lines_with(text, "\"flushed\"", "\"flush\":true"), 1);
+	assert_int_equal(lines_with(text, "\"lazy\"", "\"flush\":true"), 0);
 	free(text);
 }
 
@@ -438,8 +438,8 @@ static void burn_an_unwinding_body_abandons_and_the_next_measures(void **state)
 		if (!s)
 			continue;
 		text = session_finish(s);
-		assert_int_equal(lines_with(text, "\"unwound\"", "\"abandoned\"", NULL), 3);
-		assert_int_equal(lines_with(text, "\"next\"", "\"closed\"", NULL), 1);
+		assert_int_equal(lines_with(text, "\"unwound\"", "\"abandoned\""), 3);
+		assert_int_equal(lines_with(text, "\"next\"", "\"closed\""), 1);
 		free(text);
 	}
 	(void)state;
@@ -575,9 +575,9 @@ static void callbacks_that_fail_at_each_point(void **state)
 		if (!s)
 			continue;
 		text = session_finish(s);
-		assert_int_equal(lines_with(text, "\"window\":", NULL), fault->status != NULL);
+		assert_int_equal(lines_with(text, "\"window\":"), fault->status != NULL);
 		if (fault->status)
-			assert_int_equal(lines_with(text, "\"window\":", fault->status, NULL), 1);
+			assert_int_equal(lines_with(text, "\"window\":", fault->status), 1);
 		free(text);
 	}
 	(void)state;
@@ -610,9 +610,9 @@ static void callbacks_that_are_not_there(void **state)
 	assert_non_null(strstr(tmk_last_error(), "not supported by this backend"));
 	assert_true(!w.id && !w.opened_on);
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"no_end\"", "\"failed\"", NULL), 1);
-	assert_int_equal(lines_with(text, "\"no_abandon\"", "\"abandoned\"", NULL), 1);
-	assert_int_equal(lines_with(text, "\"no_start\"", NULL), 0);
+	assert_int_equal(lines_with(text, "\"no_end\"", "\"failed\""), 1);
+	assert_int_equal(lines_with(text, "\"no_abandon\"", "\"abandoned\""), 1);
+	assert_int_equal(lines_with(text, "\"no_start\""), 0);
 	free(text);
 }
 
@@ -645,11 +645,10 @@ static void conf48_results_come_late_and_in_any_order(void **state)
 	assert_int_equal(tmk_duration_ns(&d[3], &ns), -EAGAIN);
 	text = session_finish(s);
 	assert_int_equal(tmk_duration_ns(&d[3], &ns), -ENODATA); /* never */
-	assert_int_equal(lines_with(text, "\"late\"", "\"device\"", "\"duration_ns\":7000", NULL),
-			 1);
-	assert_int_equal(lines_with(text, "\"late\"", "\"backend\"", NULL), 1);
-	assert_int_equal(lines_with(text, "\"late\"", "\"failed\"", NULL), 1);
-	assert_int_equal(lines_with(text, "\"late\"", "\"unresolved\"", NULL), 1);
+	assert_int_equal(lines_with(text, "\"late\"", "\"device\"", "\"duration_ns\":7000"), 1);
+	assert_int_equal(lines_with(text, "\"late\"", "\"backend\""), 1);
+	assert_int_equal(lines_with(text, "\"late\"", "\"failed\""), 1);
+	assert_int_equal(lines_with(text, "\"late\"", "\"unresolved\""), 1);
 	free(text);
 }
 
@@ -777,8 +776,8 @@ static void forged_tokens_touch_nothing(void **state)
 	assert_int_equal(tmk_window_end(s, real, NULL), 0);
 	assert_int_equal(tmk_session_finish(other), 0);
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"window\":", NULL), 2);
-	assert_int_equal(lines_with(text, "\"window\":", "\"closed\"", NULL), 2);
+	assert_int_equal(lines_with(text, "\"window\":"), 2);
+	assert_int_equal(lines_with(text, "\"window\":", "\"closed\""), 2);
 	free(text);
 }
 
@@ -796,7 +795,7 @@ static void no_window_is_fine(void **state)
 	tmk_window_abandon(s, none);
 	assert_int_equal(tmk_window_start(s, "x", NULL), -EINVAL);
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"window\":", NULL), 0);
+	assert_int_equal(lines_with(text, "\"window\":"), 0);
 	free(text);
 }
 
@@ -821,10 +820,10 @@ static void conf45_poison(void **state)
 	assert_int_equal(tmk_window_end(s, before, NULL), -EIO);
 	assert_int_equal(tmk_window_end(s, before, NULL), -ENOENT); /* consumed */
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"before\"", "\"failed\"", "\"EIO\"", NULL) +
-				 lines_with(text, "\"before\"", "\"failed\"", "\"error\":5", NULL),
+	assert_int_equal(lines_with(text, "\"before\"", "\"failed\"", "\"EIO\"") +
+				 lines_with(text, "\"before\"", "\"failed\"", "\"error\":5"),
 			 1);
-	assert_int_equal(lines_with(text, "\"window\":", "\"closed\"", NULL), 2);
+	assert_int_equal(lines_with(text, "\"window\":", "\"closed\""), 2);
 	free(text);
 }
 
@@ -855,8 +854,8 @@ static void a_child_has_none_of_its_parents_windows(void **state)
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
 	assert_int_equal(tmk_window_end(s, w, NULL), 0);
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"window\":", NULL), 1);
-	assert_int_equal(lines_with(text, "\"parents\"", "\"closed\"", NULL), 1);
+	assert_int_equal(lines_with(text, "\"window\":"), 1);
+	assert_int_equal(lines_with(text, "\"parents\"", "\"closed\""), 1);
 	free(text);
 }
 
@@ -942,10 +941,9 @@ static void a_leak_is_bounded(void **state)
 		closed += i >= n - TMK_WINDOWS_MAX;
 	leak(s, n);
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"leaked\"", "\"limit\"", NULL), n - TMK_WINDOWS_MAX);
-	assert_int_equal(lines_with(text, "\"leaked\"", "\"closed\"", NULL), closed);
-	assert_int_equal(lines_with(text, "\"leaked\"", "\"finished\"", NULL),
-			 TMK_WINDOWS_MAX - closed);
+	assert_int_equal(lines_with(text, "\"leaked\"", "\"limit\""), n - TMK_WINDOWS_MAX);
+	assert_int_equal(lines_with(text, "\"leaked\"", "\"closed\""), closed);
+	assert_int_equal(lines_with(text, "\"leaked\"", "\"finished\""), TMK_WINDOWS_MAX - closed);
 	free(text);
 
 	/* And where only a tracer watches. */
@@ -1048,12 +1046,12 @@ static void threads_race_for_windows(void **state)
 	}
 	text = session_finish(s);
 	/* One line for each, and as many of them are ends as calls said that they ended one. */
-	assert_int_equal(lines_with(text, "\"window\":", NULL), started);
+	assert_int_equal(lines_with(text, "\"window\":"), started);
 	assert_int_equal(started, (uint64_t)THREADS * ROUNDS);
-	assert_int_equal(lines_with(text, "\"window\":", "\"closed\"", NULL) +
-				 lines_with(text, "\"window\":", "\"not_measured\"", NULL),
+	assert_int_equal(lines_with(text, "\"window\":", "\"closed\"") +
+				 lines_with(text, "\"window\":", "\"not_measured\""),
 			 ended);
-	assert_int_equal(lines_with(text, "\"host\"", "\"unresolved\"", NULL), 0);
+	assert_int_equal(lines_with(text, "\"host\"", "\"unresolved\""), 0);
 	free(text);
 }
 
@@ -1092,8 +1090,8 @@ static void conf44_guards(void **state)
 	assert_false(w.id & TMK_WINDOW_NAMED);
 	assert_int_equal(tmk_window_end(s, w, NULL), 0);
 	text = session_finish(s);
-	assert_int_equal(lines_with(text, "\"guarded\"", "\"abandoned\"", NULL), 2);
-	assert_int_equal(lines_with(text, "\"guarded\"", "\"closed\"", NULL), 1);
+	assert_int_equal(lines_with(text, "\"guarded\"", "\"abandoned\""), 2);
+	assert_int_equal(lines_with(text, "\"guarded\"", "\"closed\""), 1);
 	free(text);
 }
 

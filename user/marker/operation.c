@@ -9,7 +9,7 @@
  * Without a file, begin and end run in signal handlers too: keep them free of locks and memory.
  */
 #define TMK_NO_INLINE /* here the functions that the header inlines are defined */
-#include "marker/session.h"
+#include "marker/window.h"
 
 #include <errno.h>
 #include <string.h>
@@ -42,7 +42,7 @@ struct tmk_op tmk_op_begin_slow(struct tmk_session *s, const struct tmk_desc *si
 	if (!f && !traced)
 		return op;
 	op.token = token_next(s);
-	step = tmk_session_step(s);
+	step = tmk_session_step_now(s);
 	stream = tmk_thread_stream(&named);
 	if (named)
 		op.token |= TMK_TOKEN_NAMED;
@@ -94,7 +94,7 @@ static int op_end(struct tmk_session *s, struct tmk_op op, const char *output,
 		return -ENODATA;
 	f = tmk_session_own_file(s);
 	end.now = f ? tmk_session_file_now() : 0;
-	end.step = tmk_session_step(s);
+	end.step = tmk_session_step_now(s);
 	if (tmk_switch_traced())
 		op_end_mark(s, op.token, end.step, output);
 	if (!f)
@@ -134,7 +134,7 @@ int tmk_edge_record_slow(struct tmk_session *s, const char *from, const char *to
 	if (!s || (!f && !traced))
 		return 0;
 	e.token = token_next(s);
-	e.step = tmk_session_step(s);
+	e.step = tmk_session_step_now(s);
 	if (traced) {
 		const struct tmk_desc *edge = tmk_intern_edge(from, to);
 

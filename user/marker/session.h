@@ -14,6 +14,7 @@
 struct tmk_session_windows {
 	uint32_t fork_depth;
 	struct tmk_window_table *table;
+	struct tmk_session_windows *next; /* of those that were left, see window.c */
 };
 
 struct tmk_session {
@@ -35,7 +36,9 @@ static inline struct tmk_session_file *tmk_session_own_file(const struct tmk_ses
 	return s->fork_depth == tmk_fork_depth() ? s->file : NULL;
 }
 
-/* Its windows' table, made where there is none; NULL without memory. */
-struct tmk_window_table *tmk_session_window_table(struct tmk_session *s);
+static inline uint64_t tmk_session_step_now(const struct tmk_session *s)
+{
+	return __atomic_load_n(&s->step, __ATOMIC_RELAXED);
+}
 
 #endif /* TICKMARK_MARKER_SESSION_H */

@@ -27,9 +27,20 @@
 /* --- the session's table */
 
 /*
- * Made when it is first needed. In a forked child the parent's is left alone, for somebody may have held
- * its locks: a new one takes its place, in which nothing is registered.
+ * A parent's table in a forked child: somebody may have held its locks and been at work on it, so it is
+ * not even freed. It is kept where a search for leaks finds it.
  */
+static void table_leave(struct tmk_session_windows *w)
+{
+	static struct tmk_session_windows *left; /* atomic */
+
+	w->next = __atomic_load_n(&left, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&left, &w->next, w, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/* Made when it is first needed. In a forked child it takes the place of the parent's. */
 static struct tmk_window_table *table_get(struct tmk_session *s)
 {
 	struct tmk_session_windows *there = __atomic_load_n(&s->windows, __ATOMIC_ACQUIRE), *made;
@@ -42,8 +53,11 @@ static struct tmk_window_table *table_get(struct tmk_session *s)
 	made->fork_depth = tmk_fork_depth();
 	made->table = tmk_window_table_new(TMK_WINDOWS_MAX, tmk_session_own_file(s) != NULL);
 	if (made->table && __atomic_compare_exchange_n(&s->windows, &there, made, false,
-						       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+						       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (there)
+			table_leave(there);
 		return made->table;
+	}
 	tmk_window_table_free(made->table);
 	free(made);
 	/* Somebody was faster, or there is no memory. */
@@ -176,7 +190,7 @@ int tmk_window_open(struct tmk_session *s, const struct tmk_window_way *way, con
 	struct tmk_window_table *t = table_get(s);
 	struct tmk_window_opened start = {
 		.name = tmk_intern_name(name),
-		.step = tmk_session_step(s),
+		.step = tmk_session_step_now(s),
 		.tid = tmk_thread_id(),
 		.stream = stream_here(),
 		.backend = way->backend,
@@ -612,8 +626,10 @@ void tmk_windows_finish(struct tmk_session *s)
 	struct tmk_window_entry *e;
 	struct tmk_window_found found;
 
+	if (!t && s->windows)
+		table_leave(s->windows);
 	if (!t)
-		return; /* one of a parent is left as it is */
+		return;
 	while ((e = tmk_window_table_take_newest(t))) {
 		if (e->state == TMK_ENTRY_PENDING) {
 			pending_give_up(s, e);

@@ -7,6 +7,9 @@
 
 #include "marker/session.h"
 
+/* The session's table of windows, made where there is none; NULL without memory. */
+struct tmk_window_table *tmk_session_window_table(struct tmk_session *s);
+
 /* What a window is measured with. */
 struct tmk_window_way {
 	const struct tmk_backend *backend; /* NULL: the host's clock alone */
