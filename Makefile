@@ -27,7 +27,7 @@ TRACER_LIBS = $(shell pkg-config --libs libbpf libelf zlib 2>/dev/null || echo -
 
 # The marker library: libc only, usable from any program.
 LIB_SRCS = $(wildcard user/marker/*.c user/stream/*.c) user/runtime3/line.c \
-	user/runtime3/json.c user/base/buf.c \
+	user/runtime3/json.c user/runtime3/window_counts.c user/base/buf.c \
 	user/base/out_file.c
 LIB_OBJS = $(LIB_SRCS:%.c=$(B)/lib/%.o)
 

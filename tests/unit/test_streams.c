@@ -329,7 +329,7 @@ static void test_many_streams_come_and_go(void **state)
 		}
 		assert_int_equal(tmk_streams_count(t), 0);
 	}
-	assert_int_equal(t->n_slots, N);
+	assert_int_equal(t->slots.n, N);
 	streams_done(t);
 }
 

@@ -24,13 +24,13 @@ static uint32_t name_hash(const struct tmk_names *t, uint32_t incarnation, uint6
 }
 
 static struct tmk_named *name_find(const struct tmk_names *t, uint32_t hash, uint32_t incarnation,
-				   uint64_t object, uint16_t kind, uint32_t *pos)
+				   uint64_t object, uint16_t kind)
 {
-	uint32_t slot;
+	uint32_t slot, pos;
 
-	TMK_INDEX_FOR_EACH(&t->index, hash, *pos, slot)
+	TMK_INDEX_FOR_EACH(&t->index, hash, pos, slot)
 	{
-		struct tmk_named *n = t->slots[slot];
+		struct tmk_named *n = t->slots.at[slot];
 
 		if (n->object == object && n->incarnation == incarnation && n->kind == kind)
 			return n;
@@ -45,11 +45,10 @@ const struct tmk_named *tmk_names_find(struct tmk_names *t, uint32_t incarnation
 	const struct tmk_named **recent =
 		&t->recent[((object >> 4) + kind * 37) % TMK_NAMES_RECENT];
 	const struct tmk_named *n = *recent;
-	uint32_t pos;
 
 	if (n && n->object == object && n->incarnation == incarnation && n->kind == kind)
 		return n;
-	n = name_find(t, name_hash(t, incarnation, object, kind), incarnation, object, kind, &pos);
+	n = name_find(t, name_hash(t, incarnation, object, kind), incarnation, object, kind);
 	if (n)
 		*recent = n;
 	return n;
@@ -98,40 +97,16 @@ static int named_new(const struct tmk_desc_view *d, struct tmk_named **out)
 	return n ? 0 : -ENOMEM;
 }
 
-static int names_slot(struct tmk_names *t, uint32_t *slot)
-{
-	if (t->n_free) {
-		*slot = t->free_slots[--t->n_free];
-		return 0;
-	}
-	if (t->n_slots == t->cap) {
-		uint32_t cap = t->cap ? t->cap * 2 : 256;
-		struct tmk_named **slots = realloc(t->slots, cap * sizeof(*slots));
-		uint32_t *free_slots;
-
-		if (!slots)
-			return -ENOMEM;
-		t->slots = slots;
-		free_slots = realloc(t->free_slots, cap * sizeof(*free_slots));
-		if (!free_slots)
-			return -ENOMEM;
-		t->free_slots = free_slots;
-		t->cap = cap;
-	}
-	*slot = t->n_slots++;
-	return 0;
-}
-
 int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
 		  const struct tmk_desc_view *d, uint32_t *list)
 {
-	uint32_t hash = name_hash(t, incarnation, object, d->kind), pos, slot;
+	uint32_t hash = name_hash(t, incarnation, object, d->kind), slot;
 	struct tmk_named *n;
 	int err;
 
-	if (name_find(t, hash, incarnation, object, d->kind, &pos))
+	if (name_find(t, hash, incarnation, object, d->kind))
 		return 0;
-	if (t->n_live == TMK_NAMES_MAX)
+	if (tmk_slots_used(&t->slots) == TMK_NAMES_MAX)
 		return -ENOSPC;
 	err = named_new(d, &n);
 	if (err)
@@ -140,14 +115,12 @@ int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
 		free(n);
 		return -ENOSPC;
 	}
-	err = names_slot(t, &slot);
+	err = tmk_slots_next(&t->slots, &slot);
+	if (!err)
+		err = tmk_index_insert(&t->index, hash, slot);
 	if (err)
 		goto cleanup;
-	err = tmk_index_insert(&t->index, hash, slot);
-	if (err) {
-		t->free_slots[t->n_free++] = slot;
-		goto cleanup;
-	}
+	tmk_slots_take(&t->slots, n);
 	n->object = object;
 	n->incarnation = incarnation;
 	n->index = ++t->next_index;
@@ -155,8 +128,6 @@ int tmk_names_add(struct tmk_names *t, uint32_t incarnation, uint64_t object,
 		n->op_number = tmk_op_names_number(&t->op_names, n->a);
 	n->next = *list;
 	*list = slot + 1;
-	t->slots[slot] = n;
-	t->n_live++;
 	return 0;
 cleanup:
 	tmk_budget_give(t->budget, n->cost);
@@ -166,20 +137,16 @@ cleanup:
 
 void tmk_names_drop(struct tmk_names *t, uint32_t *list)
 {
-	uint32_t pos = 0;
-
 	memset(t->recent, 0, sizeof(t->recent));
 	while (*list) {
 		uint32_t slot = *list - 1;
-		struct tmk_named *n = t->slots[slot];
+		struct tmk_named *n = t->slots.at[slot];
 
 		*list = n->next;
-		if (name_find(t, name_hash(t, n->incarnation, n->object, n->kind), n->incarnation,
-			      n->object, n->kind, &pos))
-			tmk_index_remove(&t->index, pos);
-		t->slots[slot] = NULL;
-		t->free_slots[t->n_free++] = slot;
-		t->n_live--;
+		tmk_index_remove_slot(&t->index, name_hash(t, n->incarnation, n->object, n->kind),
+				      slot);
+		t->slots.at[slot] = NULL;
+		tmk_slots_give(&t->slots, slot);
 		tmk_budget_give(t->budget, n->cost);
 		free(n);
 	}
@@ -187,10 +154,9 @@ void tmk_names_drop(struct tmk_names *t, uint32_t *list)
 
 void tmk_names_free(struct tmk_names *t)
 {
-	for (uint32_t i = 0; i < t->n_slots; i++)
-		free(t->slots[i]);
-	free(t->slots);
-	free(t->free_slots);
+	for (uint32_t i = 0; i < t->slots.n; i++)
+		free(t->slots.at[i]);
+	tmk_slots_free(&t->slots);
 	tmk_op_names_free(&t->op_names);
 	tmk_index_free(&t->index);
 	memset(t, 0, sizeof(*t));

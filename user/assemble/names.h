@@ -10,6 +10,7 @@
 #include "assemble/desc.h"
 #include "assemble/op_names.h"
 #include "base/hash.h"
+#include "base/slots.h"
 
 #define TMK_NAMES_MAX 65536u
 #define TMK_NAMES_RECENT 256u /* power of two */
@@ -33,10 +34,8 @@ struct tmk_names {
 	struct tmk_index index;
 	struct tmk_budget *budget;
 	struct tmk_op_names op_names;
-	struct tmk_named **slots;
-	uint32_t *free_slots;
-	uint32_t n_free, n_slots, cap;
-	uint32_t n_live, next_index;
+	struct tmk_slots slots; /* struct tmk_named */
+	uint32_t next_index;
 	/* Found lately, by address: few objects are hot, and those are looked up twice an operation. */
 	const struct tmk_named *recent[TMK_NAMES_RECENT];
 };

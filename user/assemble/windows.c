@@ -58,8 +58,7 @@ void tmk_windows_free(struct tmk_windows *t)
 		free(e->totals);
 		free(e);
 	}
-	free(t->slots);
-	free(t->free_slots);
+	tmk_slots_free(&t->slots);
 	free(t->recent);
 	tmk_index_free(&t->index);
 	memset(t, 0, sizeof(*t));
@@ -81,30 +80,12 @@ static struct tmk_window_entry *entry_find(const struct tmk_windows *t,
 
 	TMK_INDEX_FOR_EACH(&t->index, hash, pos, slot)
 	{
-		struct tmk_window_entry *e = t->slots[slot];
+		struct tmk_window_entry *e = t->slots.at[slot];
 
 		if (e->id == id && e->opened_on == opened_on && e->owner == o)
 			return e;
 	}
 	return NULL;
-}
-
-static int slots_grow(struct tmk_windows *t)
-{
-	uint32_t cap = t->cap ? t->cap * 2 : 64;
-	struct tmk_window_entry **slots =
-		realloc(t->slots, cap * sizeof(struct tmk_window_entry *));
-	uint32_t *free_slots;
-
-	if (!slots)
-		return -ENOMEM;
-	t->slots = slots;
-	free_slots = realloc(t->free_slots, cap * sizeof(*free_slots));
-	if (!free_slots)
-		return -ENOMEM;
-	t->free_slots = free_slots;
-	t->cap = cap;
-	return 0;
 }
 
 static void lists_add(struct tmk_windows *t, struct tmk_window_entry *e)
@@ -131,37 +112,22 @@ static void lists_remove(struct tmk_windows *t, struct tmk_window_entry *e)
 
 static int entry_insert(struct tmk_windows *t, struct tmk_window_entry *e)
 {
-	uint32_t slot;
-	int err = !t->n_free && t->n_slots == t->cap ? slots_grow(t) : 0;
+	int err = tmk_slots_next(&t->slots, &e->slot);
 
+	if (!err)
+		err = tmk_index_insert(&t->index, key_hash(t, e->owner, e->opened_on, e->id),
+				       e->slot);
 	if (err)
 		return err;
-	slot = t->n_free ? t->free_slots[t->n_free - 1] : t->n_slots;
-	err = tmk_index_insert(&t->index, key_hash(t, e->owner, e->opened_on, e->id), slot);
-	if (err)
-		return err;
-	if (t->n_free)
-		t->n_free--;
-	else
-		t->n_slots++;
-	t->slots[slot] = e;
-	e->slot = slot;
+	tmk_slots_take(&t->slots, e);
 	lists_add(t, e);
 	return 0;
 }
 
 static void entry_free(struct tmk_windows *t, struct tmk_window_entry *e)
 {
-	uint32_t pos, slot;
-
-	TMK_INDEX_FOR_EACH(&t->index, key_hash(t, e->owner, e->opened_on, e->id), pos, slot)
-	{
-		if (slot == e->slot) {
-			tmk_index_remove(&t->index, pos);
-			break;
-		}
-	}
-	t->free_slots[t->n_free++] = e->slot;
+	tmk_index_remove_slot(&t->index, key_hash(t, e->owner, e->opened_on, e->id), e->slot);
+	tmk_slots_give(&t->slots, e->slot);
 	lists_remove(t, e);
 	t->totals_bytes -= e->totals ? e->n_totals * sizeof(*e->totals) : 0;
 	free(e->totals);
@@ -210,26 +176,6 @@ struct ending {
 
 static const struct ending not_measured_by_backend = { .status = "not_measured",
 						       .reason = "backend" };
-
-static void counts_add(struct tmk_window_counts *c, const char *status)
-{
-	switch (status[0]) {
-	case 'c':
-		c->closed++;
-		break;
-	case 'a':
-		c->abandoned++;
-		break;
-	case 'n':
-		c->not_measured++;
-		break;
-	case 'f':
-		c->failed++;
-		break;
-	default:
-		c->open++;
-	}
-}
 
 static void told_fill(struct tmk_window_told *told, const struct tmk_window_entry *e,
 		      const struct ending *end)
@@ -283,7 +229,7 @@ static void entry_tell(struct tmk_windows *t, struct tmk_window_entry *e, const 
 	told_fill(&told, e, end);
 	told.totals = totals;
 	told.n_totals = n_totals;
-	counts_add(&o->counts, end->status);
+	tmk_r3_window_count(&o->counts, end->status);
 	recent_remember(t, o, e->opened_on, e->id);
 	t->tell(t->ctx, o, &told);
 	entry_free(t, e);
@@ -394,7 +340,7 @@ int tmk_windows_start(struct tmk_windows *t, struct tmk_window_owner *o,
 		o->start_reused++;
 		return 0;
 	}
-	if (t->n_slots - t->n_free >= TMK_WINDOWS_HELD_MAX)
+	if (tmk_slots_used(&t->slots) >= TMK_WINDOWS_HELD_MAX)
 		oldest_give_up(t, time);
 	e = entry_new(t, o, r);
 	if (!e)
@@ -478,7 +424,7 @@ static void unknown_tell(struct tmk_windows *t, struct tmk_window_owner *o,
 		told.w.status = "abandoned";
 		told.w.reason = outcome == TMK_WINDOW_LIMIT ? "limit" : "program";
 	}
-	counts_add(&o->counts, told.w.status);
+	tmk_r3_window_count(&o->counts, told.w.status);
 	recent_remember(t, o, r->opened_on, r->id);
 	t->tell(t->ctx, o, &told);
 }

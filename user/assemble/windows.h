@@ -19,6 +19,7 @@
 #include <stdbool.h>
 
 #include "base/hash.h"
+#include "base/slots.h"
 #include "capture_abi.h"
 #include "sink/sink.h"
 #include "stream/streams.h"
@@ -56,9 +57,7 @@ typedef void (*tmk_window_tell_fn)(void *ctx, struct tmk_window_owner *o,
 struct tmk_windows {
 	struct tmk_seed seed;
 	struct tmk_index index;
-	struct tmk_window_entry **slots;
-	uint32_t *free_slots;
-	uint32_t n_slots, n_free, cap;
+	struct tmk_slots slots;			  /* struct tmk_window_entry */
 	struct tmk_window_entry *oldest, *newest; /* of all sessions */
 	struct tmk_window_recent_set *recent;
 	struct tmk_streams streams;

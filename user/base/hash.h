@@ -137,6 +137,20 @@ static inline void tmk_index_remove(struct tmk_index *ix, uint32_t pos)
 	ix->used--;
 }
 
+/* Removes one of the slots that were inserted under `hash`; nothing where it is not there. */
+static inline void tmk_index_remove_slot(struct tmk_index *ix, uint32_t hash, uint32_t slot)
+{
+	uint32_t pos, there;
+
+	TMK_INDEX_FOR_EACH(ix, hash, pos, there)
+	{
+		if (there == slot) {
+			tmk_index_remove(ix, pos);
+			break;
+		}
+	}
+}
+
 static inline void tmk_index_free(struct tmk_index *ix)
 {
 	free(ix->buckets);

@@ -28,11 +28,6 @@
 /* How long exit() waits for a thread that is writing. */
 #define EXIT_WAIT_MS 500
 
-/* Lines by status. */
-struct window_counts {
-	uint64_t closed, abandoned, not_measured, failed;
-};
-
 struct tmk_session_file {
 	struct tmk_op_table open_ops;
 	struct tmk_site_cache sites;
@@ -50,7 +45,7 @@ struct tmk_session_file {
 	pthread_mutex_t lock; /* of all below */
 	struct tmk_out_file out;
 	uint64_t operations, edges, truncated;
-	struct window_counts windows;
+	struct tmk_window_counts windows; /* lines */
 };
 
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -384,23 +379,6 @@ void tmk_session_file_edge(struct tmk_session_file *f, const struct tmk_edge_eve
 	pthread_mutex_unlock(&f->lock);
 }
 
-static void window_count(struct window_counts *c, const char *status)
-{
-	switch (status[0]) {
-	case 'c':
-		c->closed++;
-		break;
-	case 'a':
-		c->abandoned++;
-		break;
-	case 'n':
-		c->not_measured++;
-		break;
-	default:
-		c->failed++;
-	}
-}
-
 void tmk_session_file_window(struct tmk_session_file *f, struct tmk_r3_window *w)
 {
 	w->phase = f->phase;
@@ -410,7 +388,7 @@ void tmk_session_file_window(struct tmk_session_file *f, struct tmk_r3_window *w
 	pthread_mutex_lock(&f->lock);
 	if (!f->out.err) {
 		tmk_r3_window_line(&f->out.buf, w);
-		window_count(&f->windows, w->status);
+		tmk_r3_window_count(&f->windows, w->status);
 		line_commit(f, w->cut);
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -452,17 +430,10 @@ static struct tmk_str comm_read(char *comm, size_t size)
 static void capture_add(struct tmk_session_file *f)
 {
 	const struct tmk_r3_count lost[] = { { "memory", f->no_memory } };
-	const struct window_counts *w = &f->windows;
 	const struct tmk_r3_count unpaired[] = { { "end_without_begin", f->stray_ends },
 						 { "repeated_end", f->repeated_ends },
 						 { "ended_after_flush", f->after_flush } };
-	const struct tmk_r3_count windows[] = { { "closed", w->closed },
-						{ "abandoned", w->abandoned },
-						{ "not_measured", w->not_measured },
-						{ "failed", w->failed },
-						{ "open",
-						  0 } }; /* the file ends with the session */
-	bool any_window = w->closed || w->abandoned || w->not_measured || w->failed;
+	struct tmk_r3_count windows[TMK_R3_WINDOW_COUNTS];
 	char comm[64];
 	struct tmk_r3_capture c = {
 		.status = "complete",
@@ -481,7 +452,7 @@ static void capture_add(struct tmk_session_file *f)
 		.unpaired = unpaired,
 		.n_unpaired = f->after_flush ? 3 : 2,
 		.windows = windows,
-		.n_windows = any_window ? 5 : 0,
+		.n_windows = tmk_r3_window_counts_list(&f->windows, windows),
 	};
 
 	c.anchors[0].mono_ns = f->opened.mono_ns;

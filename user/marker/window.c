@@ -21,6 +21,7 @@
 #include "marker/intern.h"
 #include "marker/stream.h"
 #include "marker/switch.h"
+#include "marker/window_ending.h"
 
 #define UNSUPPORTED "profiling windows are not supported by this backend; use `profile`"
 
@@ -252,87 +253,6 @@ int tmk_window_start_slow(struct tmk_session *s, const char *name, struct tmk_wi
 
 /* --- closing */
 
-/* How a window ended. */
-struct ending {
-	enum tmk_window_outcome outcome;
-	const char *reason; /* of the line */
-	int err;	    /* FAILED: negative errno */
-	bool flush;
-	struct tmk_duration duration;
-};
-
-static uint64_t how_of(const struct ending *end, const struct tmk_backend *backend)
-{
-	uint64_t how = end->outcome;
-
-	if (end->flush)
-		how |= TMK_HOW_FLUSH;
-	if (backend)
-		how |= TMK_HOW_DEVICE;
-	if (end->outcome == TMK_WINDOW_FAILED)
-		how |= (uint64_t)(-end->err & 0xffff) << TMK_HOW_ERROR_SHIFT;
-	return how;
-}
-
-/* The part of the line that the result decides. */
-static void line_result(struct tmk_r3_window *line, const struct ending *end)
-{
-	line->reason = end->reason;
-	line->has_duration = false;
-	line->error = 0;
-	switch (end->outcome) {
-	case TMK_WINDOW_CLOSED:
-		line->status = "closed";
-		line->has_duration = tmk_ticks_ns(&end->duration.ticks, &line->duration_ns);
-		break;
-	case TMK_WINDOW_FAILED:
-		line->status = "failed";
-		line->error = (uint32_t)-end->err;
-		break;
-	case TMK_WINDOW_ABANDONED:
-	case TMK_WINDOW_LIMIT:
-		line->status = "abandoned";
-		break;
-	default:
-		line->status = "not_measured";
-		break;
-	}
-}
-
-static void line_fill(struct tmk_window_entry *e, const struct tmk_window_found *found, bool flush)
-{
-	struct tmk_r3_window *line = &e->line;
-
-	*line = (struct tmk_r3_window){
-		.n = e->start.n,
-		.step = e->start.step,
-		.id = e->start.token.id,
-		.opened_on = e->start.token.opened_on,
-		.tid = e->start.tid,
-		.end_tid = tmk_thread_id(),
-		.stream = e->start.stream.number,
-		.has_stream = true,
-		.named = e->start.stream.named,
-		.has_start = true,
-		.has_end = true,
-		.start_ns = found->start_ns,
-		.end_ns = found->end_ns,
-		.device = e->start.backend != NULL,
-		.flush = flush,
-		.has_place = true,
-		.depth = found->inside.depth,
-		.overlaps = found->inside.overlaps,
-		.has_parent = found->inside.parent != NULL,
-		.parent = found->parent_id,
-		.has_operations = true,
-		.has_idle = true,
-		.operations = found->inside.operations,
-		.idle_ns = found->inside.idle_ns,
-		.cut = e->start.name->flags & TMK_DESC_CUT_NAME,
-	};
-	tmk_desc_strings(e->start.name, &line->name, 1);
-}
-
 static void line_write(struct tmk_session *s, struct tmk_window_entry *e)
 {
 	struct tmk_session_file *f = tmk_session_own_file(s);
@@ -341,38 +261,8 @@ static void line_write(struct tmk_session *s, struct tmk_window_entry *e)
 		tmk_session_file_window(f, &e->line);
 }
 
-/* From what the clocks say; `err` is what went wrong before. */
-static void ending_decide(const struct tmk_window_entry *e, const struct tmk_window_found *found,
-			  int err, struct ending *end)
-{
-	uint64_t ns;
-
-	if (found->failed)
-		err = found->failed;
-	if (!e->start.backend)
-		end->duration = (struct tmk_duration){
-			.state = TMK_DURATION_MEASURED,
-			.method = TMK_METHOD_SYSTEM,
-			.ticks = { found->start_ns, found->end_ns, 0 },
-		};
-	if (err) {
-		end->outcome = TMK_WINDOW_FAILED;
-		end->err = err;
-		end->duration.state = TMK_DURATION_FAILED;
-		end->duration.error = err;
-	} else if (end->duration.state == TMK_DURATION_PENDING) {
-		end->outcome = TMK_WINDOW_PENDING;
-	} else if (end->duration.state == TMK_DURATION_MEASURED &&
-		   tmk_ticks_ns(&end->duration.ticks, &ns)) {
-		end->outcome = TMK_WINDOW_CLOSED;
-	} else {
-		end->outcome = TMK_WINDOW_NOT_MEASURED;
-		end->reason = e->start.backend ? "backend" : "no_time";
-		end->duration.state = TMK_DURATION_NOT_MEASURED;
-	}
-}
-
-static void resolve_mark(const struct tmk_session *s, struct tmk_window w, const struct ending *end)
+static void resolve_mark(const struct tmk_session *s, struct tmk_window w,
+			 const struct tmk_window_ending *end)
 {
 	uint64_t ns = 0, how = end->outcome | TMK_HOW_DEVICE;
 
@@ -387,13 +277,14 @@ static void resolve_mark(const struct tmk_session *s, struct tmk_window w, const
 }
 
 /* A device's result: the end of a window that was pending. The entry is ours. */
-static void pending_finish(struct tmk_session *s, struct tmk_window_entry *e, struct ending *end)
+static void pending_finish(struct tmk_session *s, struct tmk_window_entry *e,
+			   struct tmk_window_ending *end)
 {
 	struct tmk_window_found none = { 0 };
 
-	ending_decide(e, &none, end->err, end);
+	tmk_window_ending_decide(e, &none, end->err, end);
 	resolve_mark(s, e->start.token, end);
-	line_result(&e->line, end);
+	tmk_window_line_result(&e->line, end);
 	line_write(s, e);
 	if (e->pending)
 		tmk_duration_set(e->pending, &end->duration);
@@ -405,18 +296,18 @@ static void pending_finish(struct tmk_session *s, struct tmk_window_entry *e, st
  * device's result that is there at once is told like one that comes later.
  */
 static void closed_finish(struct tmk_session *s, struct tmk_window_table *t,
-			  struct tmk_window_entry *e, struct ending *end)
+			  struct tmk_window_entry *e, struct tmk_window_ending *end)
 {
 	bool device_result = e->start.backend && end->outcome == TMK_WINDOW_CLOSED;
-	struct ending marked = *end;
+	struct tmk_window_ending marked = *end;
 
 	if (device_result)
 		marked.outcome = TMK_WINDOW_PENDING;
-	end_mark(s, e->start.name, e->start.token, how_of(&marked, e->start.backend));
+	end_mark(s, e->start.name, e->start.token, tmk_window_how(&marked, e->start.backend));
 	if (device_result)
 		resolve_mark(s, e->start.token, end);
 	if (end->outcome == TMK_WINDOW_PENDING) {
-		struct ending late = { 0 };
+		struct tmk_window_ending late = { 0 };
 
 		if (tmk_window_table_release(t, e, &late.duration))
 			return;
@@ -425,13 +316,13 @@ static void closed_finish(struct tmk_session *s, struct tmk_window_table *t,
 		return;
 	}
 	tmk_window_table_release(t, e, NULL);
-	line_result(&e->line, end);
+	tmk_window_line_result(&e->line, end);
 	line_write(s, e);
 	free(e);
 }
 
 /* The error that an ending is to whoever asked for it. */
-static int ending_error(const struct tmk_desc *name, const struct ending *end)
+static int ending_error(const struct tmk_desc *name, const struct tmk_window_ending *end)
 {
 	if (end->outcome == TMK_WINDOW_FAILED)
 		return window_error(name, end->err);
@@ -445,14 +336,15 @@ static int ending_error(const struct tmk_desc *name, const struct ending *end)
 static bool close_marked(struct tmk_session *s, struct tmk_window_table *t, struct tmk_window w,
 			 const struct tmk_window_options *options, int *err)
 {
-	struct ending end = { .outcome = TMK_WINDOW_CLOSED, .flush = options && options->flush };
+	struct tmk_window_ending end = { .outcome = TMK_WINDOW_CLOSED,
+					 .flush = options && options->flush };
 	const struct tmk_desc *name;
 
 	if (!tmk_window_table_drop(t, w, &name, &end.err))
 		return false;
 	if (end.err)
 		end.outcome = TMK_WINDOW_FAILED;
-	end_mark(s, name, w, how_of(&end, NULL));
+	end_mark(s, name, w, tmk_window_how(&end, NULL));
 	*err = ending_error(name, &end);
 	return true;
 }
@@ -463,7 +355,7 @@ int tmk_window_close(struct tmk_session *s, struct tmk_window w,
 	const struct tmk_window_options none = { 0 };
 	struct tmk_window_table *t = table_find(s);
 	struct tmk_window_entry *e;
-	struct ending end = { 0 };
+	struct tmk_window_ending end = { 0 };
 	struct tmk_window_found found;
 	struct tmk_window_way way;
 	int err = sync_err;
@@ -485,8 +377,8 @@ int tmk_window_close(struct tmk_session *s, struct tmk_window w,
 		now = tmk_session_file_now();
 	}
 	tmk_window_table_close(t, e, now, end.flush, &found);
-	ending_decide(e, &found, err, &end);
-	line_fill(e, &found, end.flush);
+	tmk_window_ending_decide(e, &found, err, &end);
+	tmk_window_line_fill(e, &found, end.flush);
 	e->pending = end.outcome == TMK_WINDOW_PENDING ? d : NULL;
 	if (d)
 		tmk_duration_set(d, &end.duration);
@@ -500,22 +392,23 @@ static void entry_abandon(struct tmk_session *s, struct tmk_window_table *t,
 			  struct tmk_window_entry *e, enum tmk_window_outcome outcome,
 			  const char *reason)
 {
-	struct ending end = { .outcome = outcome, .reason = reason };
+	struct tmk_window_ending end = { .outcome = outcome, .reason = reason };
 	struct tmk_window_way way = way_of(e);
 	struct tmk_window_found found;
 	uint64_t now = tmk_session_file_now();
 
 	tmk_backend_abandon(&way);
 	tmk_window_table_close(t, e, now, false, &found);
-	line_fill(e, &found, false);
+	tmk_window_line_fill(e, &found, false);
 	closed_finish(s, t, e, &end);
 }
 
 static void pending_give_up(struct tmk_session *s, struct tmk_window_entry *e)
 {
-	struct ending end = { .outcome = TMK_WINDOW_NOT_MEASURED, .reason = "unresolved" };
+	struct tmk_window_ending end = { .outcome = TMK_WINDOW_NOT_MEASURED,
+					 .reason = "unresolved" };
 
-	line_result(&e->line, &end);
+	tmk_window_line_result(&e->line, &end);
 	line_write(s, e);
 	if (e->pending)
 		tmk_duration_set(e->pending, &end.duration);
@@ -565,7 +458,7 @@ void tmk_window_abandon_slow(struct tmk_session *s, struct tmk_window w)
 static int resolve(struct tmk_session *s, struct tmk_window w, const struct tmk_duration *result)
 {
 	struct tmk_window_table *t = table_find(s);
-	struct ending end = { .duration = *result, .err = result->error };
+	struct tmk_window_ending end = { .duration = *result, .err = result->error };
 	struct tmk_window_entry *e;
 	int err = t ? tmk_window_table_resolve(t, w, result, &e) : -ENOENT;
 
@@ -621,7 +514,7 @@ int tmk_window_fail(struct tmk_session *s, struct tmk_window w, int err)
 void tmk_windows_finish(struct tmk_session *s)
 {
 	struct tmk_window_table *t = table_find(s);
-	struct ending end = { .outcome = TMK_WINDOW_ABANDONED, .reason = "finished" };
+	struct tmk_window_ending end = { .outcome = TMK_WINDOW_ABANDONED, .reason = "finished" };
 	uint64_t now = t ? tmk_session_file_now() : 0;
 	struct tmk_window_entry *e;
 	struct tmk_window_found found;
@@ -637,9 +530,9 @@ void tmk_windows_finish(struct tmk_session *s)
 		}
 		tmk_window_table_close(t, e, now, false, &found);
 		tmk_window_table_release(t, e, NULL);
-		line_fill(e, &found, false);
+		tmk_window_line_fill(e, &found, false);
 		e->line.end_tid = 0; /* nobody closed it */
-		line_result(&e->line, &end);
+		tmk_window_line_result(&e->line, &end);
 		line_write(s, e);
 		free(e);
 	}

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/slots.h"
+
 #define SHARDS 16u /* power of two */
 
 #define SPARE 32u /* entries that a shard keeps for its next windows */
@@ -21,9 +23,7 @@ struct shard {
 	pthread_mutex_t lock;
 	struct tmk_streams streams; /* only of a table that says what lies inside */
 	struct tmk_index index;	    /* by token */
-	struct tmk_window_entry **slots;
-	uint32_t *free_slots;
-	uint32_t n_slots, n_free, cap;
+	struct tmk_slots slots;
 	uint32_t n; /* entries; atomic, written under the lock */
 	struct tmk_window_entry *oldest, *newest;
 	struct tmk_window_entry *spare; /* linked by `newer` */
@@ -74,8 +74,7 @@ void tmk_window_table_free(struct tmk_window_table *t)
 		entries_free(s->oldest);
 		entries_free(s->spare);
 		tmk_index_free(&s->index);
-		free(s->slots);
-		free(s->free_slots);
+		tmk_slots_free(&s->slots);
 		pthread_mutex_destroy(&s->lock);
 	}
 	free(t);
@@ -143,7 +142,7 @@ static struct tmk_window_entry *entry_find(struct tmk_window_table *t, struct sh
 
 	TMK_INDEX_FOR_EACH(&s->index, hash, pos, slot)
 	{
-		struct tmk_window_entry *e = s->slots[slot];
+		struct tmk_window_entry *e = s->slots.at[slot];
 
 		if (e->start.token.id == w.id && e->start.token.opened_on == w.opened_on)
 			return e;
@@ -151,43 +150,15 @@ static struct tmk_window_entry *entry_find(struct tmk_window_table *t, struct sh
 	return NULL;
 }
 
-static int slots_grow(struct shard *s)
-{
-	uint32_t cap = s->cap ? s->cap * 2 : 32;
-	struct tmk_window_entry **slots =
-		realloc(s->slots, cap * sizeof(struct tmk_window_entry *));
-	uint32_t *free_slots;
-
-	if (!slots)
-		return -ENOMEM;
-	s->slots = slots;
-	free_slots = realloc(s->free_slots, cap * sizeof(*free_slots));
-	if (!free_slots)
-		return -ENOMEM;
-	s->free_slots = free_slots;
-	s->cap = cap;
-	return 0;
-}
-
 static int entry_insert(struct tmk_window_table *t, struct shard *s, struct tmk_window_entry *e)
 {
-	uint32_t slot;
-	int err = 0;
+	int err = tmk_slots_next(&s->slots, &e->slot);
 
-	if (!s->n_free && s->n_slots == s->cap)
-		err = slots_grow(s);
+	if (!err)
+		err = tmk_index_insert(&s->index, token_hash(t, e->start.token), e->slot);
 	if (err)
 		return err;
-	slot = s->n_free ? s->free_slots[s->n_free - 1] : s->n_slots;
-	err = tmk_index_insert(&s->index, token_hash(t, e->start.token), slot);
-	if (err)
-		return err;
-	if (s->n_free)
-		s->n_free--;
-	else
-		s->n_slots++;
-	s->slots[slot] = e;
-	e->slot = slot;
+	tmk_slots_take(&s->slots, e);
 	e->older = s->newest;
 	e->newer = NULL;
 	if (s->newest)
@@ -201,16 +172,8 @@ static int entry_insert(struct tmk_window_table *t, struct shard *s, struct tmk_
 
 static void entry_remove(struct tmk_window_table *t, struct shard *s, struct tmk_window_entry *e)
 {
-	uint32_t pos, slot;
-
-	TMK_INDEX_FOR_EACH(&s->index, token_hash(t, e->start.token), pos, slot)
-	{
-		if (slot == e->slot) {
-			tmk_index_remove(&s->index, pos);
-			break;
-		}
-	}
-	s->free_slots[s->n_free++] = e->slot;
+	tmk_index_remove_slot(&s->index, token_hash(t, e->start.token), e->slot);
+	tmk_slots_give(&s->slots, e->slot);
 	if (e->older)
 		e->older->newer = e->newer;
 	else

@@ -153,6 +153,20 @@ char *tmk_r3_op_line_put(char *p, const struct tmk_r3_op *op, bool strict);
 void tmk_r3_edge_line(struct tmk_buf *b, const struct tmk_r3_edge *e, bool strict);
 void tmk_r3_unfinished_line(struct tmk_buf *b, const struct tmk_r3_unfinished *u);
 void tmk_r3_window_line(struct tmk_buf *b, const struct tmk_r3_window *w);
+
+/* Windows by how they ended, as their lines say. */
+struct tmk_window_counts {
+	uint64_t closed, abandoned, not_measured, failed, open;
+};
+
+/* Counts one by the status of its line. */
+void tmk_r3_window_count(struct tmk_window_counts *c, const char *status);
+
+/* For a capture line. Returns how many: none where there was no window. */
+#define TMK_R3_WINDOW_COUNTS 5
+size_t tmk_r3_window_counts_list(const struct tmk_window_counts *c,
+				 struct tmk_r3_count list[TMK_R3_WINDOW_COUNTS]);
+
 void tmk_r3_capture_line(struct tmk_buf *b, const struct tmk_r3_capture *c);
 
 /* Renders a site from its strings. Returns 0 or -ENOMEM. */

@@ -92,24 +92,13 @@ static void unpaired_count(struct counts *to, const struct tmk_unpaired *u,
 	count_add_some(to, "late", f->late);
 }
 
-/* None of them where the session had no window. */
-static void windows_count(struct counts *to, const struct tmk_window_counts *w)
-{
-	if (!w->closed && !w->abandoned && !w->not_measured && !w->failed && !w->open)
-		return;
-	count_add(to, "closed", w->closed);
-	count_add(to, "abandoned", w->abandoned);
-	count_add(to, "not_measured", w->not_measured);
-	count_add(to, "failed", w->failed);
-	count_add(to, "open", w->open);
-}
-
 void tmk_capture_line(struct tmk_buf *b, const struct tmk_finish_view *f, size_t i)
 {
 	const struct tmk_session_view *s = f->sessions[i];
 	const struct tmk_session_totals *t = &f->totals[i];
 	struct counts hits = { 0 }, delivered = { 0 }, lost = { 0 }, unpaired = { 0 };
-	struct counts overhead = { 0 }, windows = { 0 };
+	struct tmk_r3_count windows[TMK_R3_WINDOW_COUNTS];
+	struct counts overhead = { 0 };
 	struct tmk_r3_capture c = {
 		.status = t->status,
 		.source = "traced",
@@ -140,9 +129,8 @@ void tmk_capture_line(struct tmk_buf *b, const struct tmk_finish_view *f, size_t
 				  mul_sat(f->hits, f->end->hit_cost_ns));
 		}
 	}
-	windows_count(&windows, &t->windows);
-	c.windows = windows.c;
-	c.n_windows = windows.n;
+	c.windows = windows;
+	c.n_windows = tmk_r3_window_counts_list(&t->windows, windows);
 	unpaired_count(&unpaired, &t->unpaired, f);
 	c.hits = hits.c;
 	c.n_hits = hits.n;

@@ -64,11 +64,6 @@ struct tmk_window_view {
 	size_t n_totals; /* 0 also where there was no room to keep them */
 };
 
-/* Windows by how they ended, as their lines say. */
-struct tmk_window_counts {
-	uint64_t closed, abandoned, not_measured, failed, open;
-};
-
 /* What could not be paired, and why: counted, never guessed. */
 struct tmk_unpaired {
 	uint64_t end_without_begin; /* begun before the capture, or its begin was lost */

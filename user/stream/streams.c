@@ -34,17 +34,18 @@ void tmk_streams_init(struct tmk_streams *t, const struct tmk_seed *seed, bool k
 
 void tmk_streams_free(struct tmk_streams *t)
 {
-	for (uint32_t i = 0; i < t->n_slots; i++) {
-		struct tmk_stream *s = t->slots[i];
+	for (uint32_t i = 0; i < t->slots.n; i++) {
+		struct tmk_stream *s = t->slots.at[i];
 
+		if (!s)
+			continue;
 		for (struct tmk_stream_window *w = s->head; w; w = w->next)
 			tmk_totals_snapshot_free(w->totals, &t->totals_bytes);
 		tmk_rank_free(&s->rank);
 		tmk_totals_free(&s->totals, &t->totals_bytes);
 		free(s);
 	}
-	free(t->slots);
-	free(t->free_slots);
+	tmk_slots_free(&t->slots);
 	tmk_index_free(&t->index);
 	memset(t, 0, sizeof(*t));
 }
@@ -70,64 +71,37 @@ static struct tmk_stream *stream_find(struct tmk_streams *t, const struct tmk_st
 	hash = id_hash(t, id);
 	TMK_INDEX_FOR_EACH(&t->index, hash, pos, slot)
 	{
-		if (id_equal(&t->slots[slot]->id, id))
-			return t->last = t->slots[slot];
+		struct tmk_stream *s = t->slots.at[slot];
+
+		if (id_equal(&s->id, id))
+			return t->last = s;
 	}
 	return NULL;
-}
-
-static int slots_grow(struct tmk_streams *t)
-{
-	uint32_t cap = t->cap ? t->cap * 2 : 16;
-	struct tmk_stream **slots = realloc(t->slots, cap * sizeof(*slots));
-	uint32_t *free_slots;
-
-	if (!slots)
-		return -ENOMEM;
-	t->slots = slots;
-	free_slots = realloc(t->free_slots, cap * sizeof(*free_slots));
-	if (!free_slots)
-		return -ENOMEM;
-	t->free_slots = free_slots;
-	t->cap = cap;
-	return 0;
-}
-
-/* An unused stream, put on the free list. */
-static int slot_make(struct tmk_streams *t)
-{
-	struct tmk_stream *s;
-	int err = t->n_slots == t->cap ? slots_grow(t) : 0;
-
-	if (err)
-		return err;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	s->slot = t->n_slots;
-	t->slots[t->n_slots++] = s;
-	t->free_slots[t->n_free++] = s->slot;
-	return 0;
 }
 
 static int stream_get(struct tmk_streams *t, const struct tmk_stream_id *id,
 		      struct tmk_stream **out)
 {
 	struct tmk_stream *s = stream_find(t, id);
-	int err = 0;
+	uint32_t slot;
+	int err;
 
 	*out = s;
 	if (s)
 		return 0;
-	if (!t->n_free)
-		err = slot_make(t);
+	err = tmk_slots_next(&t->slots, &slot);
 	if (err)
 		return err;
-	s = t->slots[t->free_slots[t->n_free - 1]];
-	err = tmk_index_insert(&t->index, id_hash(t, id), s->slot);
+	/* One that was used before, or a new one. */
+	s = t->slots.at[slot] ? t->slots.at[slot] : calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	t->slots.at[slot] = s;
+	err = tmk_index_insert(&t->index, id_hash(t, id), slot);
 	if (err)
 		return err;
-	t->n_free--;
+	tmk_slots_take(&t->slots, s);
+	s->slot = slot;
 	s->id = *id;
 	*out = t->last = s;
 	return 0;
@@ -140,24 +114,16 @@ static int stream_get(struct tmk_streams *t, const struct tmk_stream_id *id,
 /* Nothing refers to the sums of a stream on which nothing is in flight. */
 static void stream_release_idle(struct tmk_streams *t, struct tmk_stream *s)
 {
-	uint32_t pos, slot;
-
 	if (s->active || s->head)
 		return;
-	TMK_INDEX_FOR_EACH(&t->index, id_hash(t, &s->id), pos, slot)
-	{
-		if (slot == s->slot) {
-			tmk_index_remove(&t->index, pos);
-			break;
-		}
-	}
+	tmk_index_remove_slot(&t->index, id_hash(t, &s->id), s->slot);
 	if (s->rank.cap > KEEP_RANK)
 		tmk_rank_free(&s->rank);
 	if (s->totals.cap > KEEP_TOTALS)
 		tmk_totals_free(&s->totals, &t->totals_bytes);
 	s->last_ns = s->busy_ns = s->busy_since = s->ended = 0;
 	s->n_flushed = 0;
-	t->free_slots[t->n_free++] = s->slot;
+	tmk_slots_give(&t->slots, s->slot);
 	t->last = NULL;
 }
 

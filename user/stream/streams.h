@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/slots.h"
 #include "stream/rank.h"
 #include "stream/totals.h"
 
@@ -62,9 +63,7 @@ struct tmk_stream_inside {
 struct tmk_streams {
 	struct tmk_seed seed;
 	struct tmk_index index;
-	struct tmk_stream **slots;
-	uint32_t *free_slots;
-	uint32_t n_free, n_slots, cap;
+	struct tmk_slots slots;	 /* struct tmk_stream, also those that are not in use */
 	struct tmk_stream *last; /* found last: mostly the next one, too */
 	bool keep_totals;
 	size_t totals_bytes;
@@ -77,7 +76,7 @@ void tmk_streams_free(struct tmk_streams *t);
 /* How many streams are known. */
 static inline uint32_t tmk_streams_count(const struct tmk_streams *t)
 {
-	return t->n_slots - t->n_free;
+	return tmk_slots_used(&t->slots);
 }
 
 /* An operation begins. Returns 0 or -ENOMEM: it is then not to be ended here. */
