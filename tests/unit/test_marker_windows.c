@@ -58,13 +58,14 @@ static struct tmk_session *session_new(void)
 static char *session_finish(struct tmk_session *s)
 {
 	struct tmk_check_counts counts = { 0 };
-	struct stat st;
+	struct stat st = { 0 };
 	char *text;
 	int fd;
 
 	assert_int_equal(tmk_session_finish(s), 0);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0 && !fstat(fd, &st));
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
 	text = calloc(1, (size_t)st.st_size + 1);
 	assert_non_null(text);
 	assert_int_equal(read(fd, text, (size_t)st.st_size), st.st_size);

@@ -49,7 +49,8 @@ static uint32_t name_add(struct tmk_op_names *t, struct tmk_str name, uint32_t h
 	}
 	if (name.len)
 		memcpy(kept, name.data, name.len);
-	t->names[t->n] = (struct tmk_str){ kept, name.len };
+	t->names[t->n].data = kept;
+	t->names[t->n].len = name.len;
 	return t->n++;
 }
 

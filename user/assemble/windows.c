@@ -494,10 +494,10 @@ void tmk_windows_close(struct tmk_windows *t, struct tmk_window_owner *o, const 
 	bool finished = !strcmp(reason, "finished");
 	bool over = finished || !strcmp(reason, "target_gone") || !strcmp(reason, "exec");
 	struct ending end = { .status = over ? "abandoned" : "open", .reason = reason };
-	struct tmk_window_entry *e;
 	struct tmk_stream_inside in;
 
-	while ((e = o->newest)) {
+	for (struct tmk_window_entry *e = o->newest, *older; e; e = older) {
+		older = e->owner_older;
 		if (e->pending) {
 			pending_tell(t, e, unresolved);
 			continue;

@@ -110,7 +110,7 @@ int tmk_profile_system_time(const struct tmk_profile *p, tmk_body_fn body, void 
 static int open_window_end(struct open_window *o, const struct tmk_profile *p,
 			   struct tmk_duration *d)
 {
-	struct tmk_duration here;
+	struct tmk_duration here = { .state = TMK_DURATION_NOT_MEASURED };
 	uint64_t ns;
 	int err;
 

@@ -28,7 +28,9 @@ static inline uint64_t tmk_thread_stream(bool *named)
 	*named = depth != 0;
 	if (!depth)
 		return tmk_thread_id();
-	return tmk_thread_streams.number[(depth < TMK_STREAM_DEPTH ? depth : TMK_STREAM_DEPTH) - 1];
+	if (depth > TMK_STREAM_DEPTH)
+		depth = TMK_STREAM_DEPTH;
+	return tmk_thread_streams.number[depth - 1];
 }
 
 #endif /* TICKMARK_MARKER_STREAM_H */
