@@ -5,6 +5,7 @@ Tests whose name begins with confNN show that statement of the conformance list.
 """
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -236,8 +237,11 @@ def test_strict_file_has_no_windows(statements, tickmark, tmp_path, verified):
 
 def test_summary_shows_windows_and_streams(statements):
     lines = statements["summary"].splitlines()
-    assert any(line.split()[:2] == ["s36_outer", "1"] for line in lines)
-    assert any(line.startswith("s43_device (device)") for line in lines)
+    # Of more names than there are rows the longest are shown; which these are is a matter of luck.
+    heading = next(i for i, line in enumerate(lines) if line.startswith("window "))
+    rows = lines[heading + 1:heading + 21]
+    assert all(re.match(r"s\d+\w*( \(device\))? +\d", row) for row in rows), rows
+    assert re.match(r"… and \d+ more", lines[heading + 21])
     assert any(line.startswith("461 (pid ") for line in lines)
     assert "windows: 22 closed, 5 abandoned, 6 not measured, 5 failed" in lines
 

@@ -34,7 +34,7 @@ static uint64_t some(uint64_t n)
 
 /* What all runs together came to: each way out must have been taken. */
 static struct {
-	uint64_t ops, unfinished, edges, refused, late, undescribed;
+	uint64_t ops, windows, measured, unfinished, edges, refused, late, undescribed;
 	struct tmk_unpaired unpaired;
 } seen;
 
@@ -66,6 +66,21 @@ static size_t describe_random(char *to)
 				   below(5) ? 0 : (uint16_t)rng(), strings, n, count);
 }
 
+/* Half of each on streams that the program named; the same one is mostly of one kind. */
+static uint64_t token(void)
+{
+	uint64_t n = some(300);
+
+	return n | ((n & 1) ^ !below(20) ? TMK_TOKEN_NAMED : 0);
+}
+
+static uint64_t window_id(void)
+{
+	uint64_t n = some(20);
+
+	return n | ((n & 1) ^ !below(20) ? TMK_WINDOW_NAMED : 0);
+}
+
 /* A record that is well formed, at least at first; returns its length. */
 static size_t record_random(char *to, uint64_t now)
 {
@@ -93,15 +108,15 @@ static size_t record_random(char *to, uint64_t now)
 		r.h = h;
 		r.window.session_id = 1 + some(5);
 		r.window.name = 0x1000 + some(16);
-		r.window.id = some(60) | (below(2) ? TMK_WINDOW_NAMED : 0);
-		r.window.opened_on = some(3);
+		r.window.id = window_id();
+		r.window.opened_on = some(2);
 		r.window.detail = below(8) | (below(4) ? 0 : rng() << 8);
 	} else if (dice < 180) {
 		h = feed_head(TMK_REC_WINDOW_RESOLVE, sizeof(r.resolve), w, time);
 		r.h = h;
 		r.resolve.session_id = 1 + some(5);
-		r.resolve.id = some(60) | (below(2) ? TMK_WINDOW_NAMED : 0);
-		r.resolve.opened_on = some(3);
+		r.resolve.id = window_id();
+		r.resolve.opened_on = some(2);
 		r.resolve.duration_ns = below(3) ? rng() : 0;
 		r.resolve.how = below(8) | rng() << 16;
 	} else if (dice < 490) {
@@ -109,14 +124,14 @@ static size_t record_random(char *to, uint64_t now)
 		r.h = h;
 		r.begin.session_id = 1 + some(5);
 		r.begin.site = 0x1000 + some(16);
-		r.begin.token = some(300) | (below(2) ? TMK_TOKEN_NAMED : 0);
+		r.begin.token = token();
 		r.begin.step = rng();
 		r.begin.stream = some(3);
 	} else if (dice < 800) {
 		h = feed_head(TMK_REC_OP_END, sizeof(r.end), w, time);
 		r.h = h;
 		r.end.session_id = 1 + some(5);
-		r.end.token = some(300) | (below(2) ? TMK_TOKEN_NAMED : 0);
+		r.end.token = token();
 		r.end.step = rng();
 		r.end.output = below(2) ? 0x1000 + some(16) : 0;
 	} else if (dice < 850) {
@@ -260,6 +275,8 @@ static void one_run(uint64_t seed, uint64_t n_records, bool with_end)
 	seen.ops += f->n_ops;
 	seen.unfinished += f->n_unfinished;
 	seen.edges += f->n_edges;
+	seen.windows += f->n_windows;
+	seen.measured += f->finish.windows.closed;
 	seen.late += f->finish.late;
 	seen.undescribed += f->finish.undescribed;
 	seen.unpaired.end_without_begin += f->finish.unpaired.end_without_begin;
@@ -283,9 +300,11 @@ static void hostile_records(void **state)
 	double until = seconds() + 2;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= 40 || (seed < 4000 && seconds() < until); seed++)
+	for (uint64_t seed = 1; seed <= 400 || (seed < 4000 && seconds() < until); seed++)
 		one_run(seed, 200 + seed % 10 * 300, seed % 2);
-	assert_in_range(seen.ops, 1000, UINT64_MAX);
+	assert_in_range(seen.ops, 200, UINT64_MAX);
+	assert_in_range(seen.windows, 1000, UINT64_MAX);
+	assert_in_range(seen.measured, 10, UINT64_MAX);
 	assert_in_range(seen.unfinished, 1000, UINT64_MAX);
 	assert_in_range(seen.edges, 100, UINT64_MAX);
 	assert_in_range(seen.refused, 100, UINT64_MAX);
