@@ -138,7 +138,8 @@ struct tmk_backend {
 /*
  * An open window: a plain value, to be copied, handed to other threads and sent elsewhere as text.
  * Dropping it leaves the window open, which costs memory: TMK_WINDOWS_MAX may be open in a session,
- * and one more abandons the oldest. {0, 0} is no window, and to end or abandon that does nothing.
+ * and one more abandons the oldest. An id of 0 is no window: nobody listened when it was to be opened, and
+ * whatever is done to it does nothing and succeeds (tmk_window_end_timed() tells that nothing was measured).
  */
 struct tmk_window {
 	uint64_t id;	    /* never used again in this process, and of no other */

@@ -794,6 +794,9 @@ static void no_window_is_fine(void **state)
 	assert_int_equal(tmk_window_end_timed(s, none, NULL, &d), -ENODATA);
 	assert_int_equal(d.state, TMK_DURATION_NOT_MEASURED);
 	tmk_window_abandon(s, none);
+	assert_int_equal(tmk_window_resolve(s, none, NULL), 0);
+	assert_int_equal(tmk_window_resolve_failed(s, none, -EIO), 0);
+	assert_int_equal(tmk_window_fail(s, none, -EIO), 0);
 	assert_int_equal(tmk_window_start(s, "x", NULL), -EINVAL);
 	text = session_finish(s);
 	assert_int_equal(lines_with(text, "\"window\":"), 0);

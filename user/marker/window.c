@@ -460,8 +460,11 @@ static int resolve(struct tmk_session *s, struct tmk_window w, const struct tmk_
 	struct tmk_window_table *t = table_find(s);
 	struct tmk_window_ending end = { .duration = *result, .err = result->error };
 	struct tmk_window_entry *e;
-	int err = t ? tmk_window_table_resolve(t, w, result, &e) : -ENOENT;
+	int err;
 
+	if (!w.id)
+		return 0;
+	err = t ? tmk_window_table_resolve(t, w, result, &e) : -ENOENT;
 	if (err)
 		return not_registered(w);
 	if (e)
@@ -502,6 +505,8 @@ int tmk_window_fail(struct tmk_session *s, struct tmk_window w, int err)
 {
 	struct tmk_window_table *t = table_find(s);
 
+	if (!w.id)
+		return 0;
 	if (!t || tmk_window_table_fail(t, w, err < 0 ? err : -EIO))
 		return not_registered(w);
 	return 0;
