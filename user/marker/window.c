@@ -88,12 +88,17 @@ static struct tmk_stream_id stream_here(void)
 	return id;
 }
 
+/* A thread takes numbers by the dozen, so that threads do not meet over each. */
+#define IDS_AT_ONCE 64u
+
 static uint64_t window_id_next(bool named)
 {
-	static uint32_t last;
-	uint64_t count = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+	static __thread uint32_t last __attribute__((tls_model("initial-exec")));
+	static uint32_t taken;
 
-	return tmk_process_nonce() << 32 | count | (named ? TMK_WINDOW_NAMED : 0);
+	if (last % IDS_AT_ONCE == 0)
+		last = __atomic_fetch_add(&taken, IDS_AT_ONCE, __ATOMIC_RELAXED);
+	return tmk_process_nonce() << 32 | ++last | (named ? TMK_WINDOW_NAMED : 0);
 }
 
 /* --- errors, as texts for people */

@@ -154,8 +154,9 @@ static int entry_insert(struct tmk_window_table *t, struct shard *s, struct tmk_
 {
 	int err = tmk_slots_next(&s->slots, &e->slot);
 
+	e->hash = token_hash(t, e->start.token);
 	if (!err)
-		err = tmk_index_insert(&s->index, token_hash(t, e->start.token), e->slot);
+		err = tmk_index_insert(&s->index, e->hash, e->slot);
 	if (err)
 		return err;
 	tmk_slots_take(&s->slots, e);
@@ -170,9 +171,9 @@ static int entry_insert(struct tmk_window_table *t, struct shard *s, struct tmk_
 	return 0;
 }
 
-static void entry_remove(struct tmk_window_table *t, struct shard *s, struct tmk_window_entry *e)
+static void entry_remove(struct shard *s, struct tmk_window_entry *e)
 {
-	tmk_index_remove_slot(&s->index, token_hash(t, e->start.token), e->slot);
+	tmk_index_remove_slot(&s->index, e->hash, e->slot);
 	tmk_slots_give(&s->slots, e->slot);
 	if (e->older)
 		e->older->newer = e->newer;
@@ -231,7 +232,7 @@ int tmk_window_table_add(struct tmk_window_table *t, const struct tmk_window_ope
 	if (!err && t->inside) {
 		err = tmk_streams_window_start(&s->streams, &start->stream, &e->inside, &time);
 		if (err)
-			entry_remove(t, s, e);
+			entry_remove(s, e);
 	}
 	if (err)
 		free(e);
@@ -249,7 +250,7 @@ bool tmk_window_table_drop(struct tmk_window_table *t, struct tmk_window w,
 	if (mine) {
 		*name = e->start.name;
 		*failed = e->failed;
-		entry_remove(t, s, e);
+		entry_remove(s, e);
 		entry_recycle(s, e);
 	}
 	if (s)
@@ -301,7 +302,7 @@ bool tmk_window_table_release(struct tmk_window_table *t, struct tmk_window_entr
 	} else {
 		if (result)
 			*result = e->result;
-		entry_remove(t, s, e);
+		entry_remove(s, e);
 	}
 	shard_unlock(s);
 	return wait;
@@ -316,7 +317,7 @@ int tmk_window_table_resolve(struct tmk_window_table *t, struct tmk_window w,
 
 	*out = NULL;
 	if (e && e->state == TMK_ENTRY_PENDING) {
-		entry_remove(t, s, e);
+		entry_remove(s, e);
 		*out = e;
 	} else if (e && e->state == TMK_ENTRY_CLOSING && e->start.backend && !e->resolved) {
 		e->resolved = true;
@@ -400,7 +401,7 @@ static struct tmk_window_entry *end_take(struct tmk_window_table *t, bool newest
 	pthread_mutex_lock(&best->lock);
 	e = end_find(best, newest);
 	if (e && e->state == TMK_ENTRY_PENDING)
-		entry_remove(t, best, e);
+		entry_remove(best, e);
 	else if (e)
 		e->state = TMK_ENTRY_CLOSING;
 	shard_unlock(best);

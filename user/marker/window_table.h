@@ -42,7 +42,7 @@ struct tmk_window_entry {
 	int failed;		    /* a recorded failure, negative errno */
 	bool resolved;		    /* CLOSING: the result was faster than the backend's return */
 	struct tmk_duration result; /* likewise */
-	uint32_t slot;
+	uint32_t slot, hash;
 	struct tmk_window_entry *older, *newer;
 
 	/* Of whoever has taken it, and of one that is pending. */
